@@ -81,14 +81,6 @@ def is_secret(name: str) -> bool:
     return name != "PWD" and _NAMES.search(name) is not None
 
 
-def hide_variables(variables: dict[str, str]) -> None:
-    """Hide the values of secret variables, and credentials inside other values."""
-    for name, value in variables.items():
-        if is_secret(name):
-            hide(value)
-        hide_credentials(value)
-
-
 def hide_credentials(value: str) -> None:
     """Hide the user names and passwords in a connection string or URL."""
     for userinfo in _USERINFO.findall(value):
@@ -193,13 +185,6 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if isinstance(value, list | tuple):
         return [redact_values(item) for item in value]
     return value
-
-
-def redact_json(text: str) -> str:
-    """Return JSON text with every secret masked: still valid JSON, with the same fields."""
-    if _patterns() is None:
-        return text
-    return json.dumps(redact_values(json.loads(text)), indent=1, ensure_ascii=False)
 
 
 def hides_anything() -> bool:

@@ -13,7 +13,7 @@ from rank_bm25 import BM25Okapi
 
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import COSINE, Strategy
-from memconform.bench.system import Index, SearchResult, Session
+from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
@@ -97,7 +97,7 @@ class _Random:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSystem:
-    """An algorithm that runs in process; implements both `System` and `Session`."""
+    """An algorithm that runs in process; implements both `System` and `RunningSystem`."""
 
     name: str
     index: Callable[[Sequence[_Entry]], _Ranker]
@@ -119,7 +119,7 @@ class BaselineSystem:
         return f"{identity} official" if self.official_items else identity
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
+    async def open(self) -> AsyncIterator[RunningSystem]:
         yield self
 
     def record(self) -> SystemRecord:

@@ -23,7 +23,7 @@ from memconform.bench.plan import BenchPlan
 from memconform.bench.records import JournalRecord, QueryRecord
 from memconform.bench.report_builder import BenchReportBuilder
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import AnsweringIndex, Index, Session, System
+from memconform.bench.system import AnsweringIndex, Index, RunningSystem, System
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
@@ -94,7 +94,7 @@ async def _measure(
     total = len(plan.planner.query_ids) * len(system.strategies)
     resumed = sum(name == system.name for name, *_ in resume.queries)
     yield SystemStarted(system.name, total - resumed)
-    session: Session | None = None
+    session: RunningSystem | None = None
     try:
         async with (
             system.open() as session,
@@ -113,7 +113,7 @@ async def _measure(
 
 
 async def _run_queries(
-    plan: BenchPlan, system: System, session: Session, resume: ResumeState
+    plan: BenchPlan, system: System, session: RunningSystem, resume: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     for name, haystacks, tasks in _batches(plan):
         pending = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.retrieval_log import RetrievalLog, item_of
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Index, SearchResult, Session
+from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.datasets.haystacks import Haystack
@@ -16,7 +16,7 @@ from memconform.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class LogSystem:
-    """The rankings of a log; implements both `System` and `Session`. It has no latencies."""
+    """The rankings of a log; implements both `System` and `RunningSystem`. It has no latencies."""
 
     name: str
     log: RetrievalLog
@@ -32,7 +32,7 @@ class LogSystem:
         return f"log {self.log.sha256}"
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
+    async def open(self) -> AsyncIterator[RunningSystem]:
         yield self
 
     def record(self) -> SystemRecord:

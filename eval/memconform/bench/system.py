@@ -70,7 +70,7 @@ class AnsweringIndex(Index, Protocol):
         ...
 
 
-class Session(Protocol):
+class RunningSystem(Protocol):
     """A started system: it builds one index after another and counts the resources used."""
 
     def build_index(self, haystacks: Iterable[Haystack]) -> AbstractAsyncContextManager[Index]:
@@ -110,7 +110,7 @@ class System(Protocol):
         """A digest of everything that affects its rankings besides the strategy."""
         ...
 
-    def open(self) -> AbstractAsyncContextManager[Session]:
+    def open(self) -> AbstractAsyncContextManager[RunningSystem]:
         """Start the system, and stop it on exit.
 
         Raises:

@@ -7,8 +7,9 @@ from typing import Literal, get_args
 import click
 
 from memconform.bench.answering.arms import CONTROLS
+from memconform.cli import benchmark_options
 from memconform.cli.grouping import OUTPUT, option
-from memconform.cli.judge_options import JUDGE, PanelFlags
+from memconform.cli.judge_options import PanelFlags
 from memconform.reading.passages import HistoryFormat, Speakers, Unit
 from memconform.reading.prompts import Method
 
@@ -68,14 +69,7 @@ top_k = option(
     help="Retrieved items that the reader is shown; at most the largest k of the bench.",
 )
 
-errata = option(
-    "--errata",
-    group=_WHAT,
-    metavar="none|NAME|FILE",
-    show_default="those that ship, for the public files that they describe",
-    help="Questions whose reference answer is disputed: none, the errata that ship (locomo,"
-    " longmemeval), or a JSON file. Scores are shown with and without them.",
-)
+errata = benchmark_options.errata(_WHAT)
 
 reader = option(
     "--reader",
@@ -138,30 +132,14 @@ seed = option(
     help="Seed of the arm random-k.",
 )
 
-prompts = option(
-    "--prompts",
-    group=READER,
-    type=click.Choice(["own", "official"]),
-    default="own",
-    help="Wording: memconform's, or that of LongMemEval's authors (--script), which cuts nothing.",
+prompts = benchmark_options.prompts(
+    READER,
+    "Wording: memconform's, or that of LongMemEval's authors (--script), which cuts nothing.",
 )
 
-script = option(
-    "--script",
-    group=READER,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The authors' run_generation.py, from which --prompts official reads its texts; it is not"
-    " executed.",
-)
+script = benchmark_options.script(READER, "run_generation.py", "its texts")
 
-rubric = option(
-    "--rubric",
-    group=JUDGE,
-    type=click.Choice(["lenient", "longmemeval", "strict"]),
-    show_default="longmemeval for LongMemEval, strict for LoCoMo",
-    help="What counts as right.",
-)
+rubric = benchmark_options.rubric(unless_given="longmemeval for LongMemEval, strict for LoCoMo")
 
 hypotheses = option(
     "--hypotheses",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from memconform.bench.answering.arms import CONTROLS, Control
-from memconform.bench.answering.plan import Arm, Task
+from memconform.bench.answering.plan import AnswerTask, Arm
 from memconform.bench.answering.records import ReaderSettings
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
@@ -16,9 +16,9 @@ from memconform.datasets.model import Question
 from memconform.datasets.selection import expect_known
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.prices import ModelTraits
+from memconform.llm.records import ModelSettings
 from memconform.reading.official_prompts import OfficialWording, read_script_texts
 from memconform.reading.prompts import OwnWording, Wording
-from memconform.scoring.judge.records import JudgeModel
 
 _RESERVED_TOKENS = 4_000
 """Of the context window, for instructions, question and answer."""
@@ -120,7 +120,7 @@ def _has_answers(row: StoredRow) -> bool:
     )
 
 
-def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[Task]:
+def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[AnswerTask]:
     """The questions of the bench, with their gold as the bench has it.
 
     Questions that no row reached are absent from a result; those of the first row that has them
@@ -146,7 +146,7 @@ def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[Task]:
             hint=f"finish it: memconform bench … --resume {longest.report.run_id}",
         )
     tasks = [
-        Task(key.questions[name], record.haystack, _gold(rows, name, key.questions[name]))
+        AnswerTask(key.questions[name], record.haystack, _gold(rows, name, key.questions[name]))
         for name, record in longest.records.items()
         if name in key.questions
     ]
@@ -202,7 +202,7 @@ def wording_of(options: AnswerOptions, suite: Suite) -> Wording:
 
 
 def reader_settings(
-    options: AnswerOptions, level: str, model: JudgeModel, wording: Wording, traits: ModelTraits
+    options: AnswerOptions, level: str, model: ModelSettings, wording: Wording, traits: ModelTraits
 ) -> ReaderSettings:
     """What decides the answers, besides what was retrieved.
 

@@ -2,33 +2,31 @@
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.baselines import baseline_system
-from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.log_system import LogSystem
 from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
-from memconform.bench.retrieval_log import read_log
-from memconform.bench.strategy import Strategy
-from memconform.bench.system import BASELINES, System
+from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
+from memconform.cli.bench_systems import (
+    build_runners,
+    daemon_system,
+    open_baselines,
+    read_logs,
+    require_known_builds,
+)
 from memconform.cli.exporting import require_exportable
-from memconform.cli.planning import ALL, build_sdks
-from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
+from memconform.cli.searching import cuts, searched_strategies, service_variables
 from memconform.cli.values import comma_separated, daemon_variables, request_headers
-from memconform.client.timing import Timeouts
 from memconform.daemons.availability import SkippedSdk
-from memconform.daemons.discovery import known_sdks, working_folder
-from memconform.daemons.runner import Progress, SdkRunner
+from memconform.daemons.runner import Progress
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
 from memconform.datasets.expansion import expanded, read_keys
@@ -39,8 +37,6 @@ from memconform.datasets.sources import find_data, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
-
-_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ async def plan_bench(
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
-    logs = _logs(options)
+    logs = read_logs(options)
     selection = _selection(options)
     chosen = None
     if options.index == "category":
@@ -113,44 +109,18 @@ async def plan_bench(
         corrected=corrected,
         wants_memories=wants_memories,
     )
-    runners, skipped = await _runners(options, strategies, variables, progress)
-    embedder = embedder_for(options, variables)
-    baselines = [
-        baseline_system(
-            name,
-            options.seed,
-            embedder,
-            options.query_prefix or "",
-            official_items=_has_official_items(options, benchmark),
-        )
-        for name in dict.fromkeys(options.system)
-    ]
-    _require_distinct_names(runners, options)
+    runners, skipped = await build_runners(options, strategies, variables, progress)
+    baselines = open_baselines(options, benchmark, variables)
     require_exportable(
         options.export,
         rows=len(runners) * len(strategies) + len(baselines) + len(logs),
         format_name=benchmark.format.name,
     )
     if journal is not None:
-        _require_known_builds(runners)
+        require_known_builds(runners)
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
-    daemons = [
-        DaemonSystem(
-            runner=runner,
-            strategies=strategies,
-            folder=folder.path / runner.name,
-            run_id=f"{run_id}-{runner.name}",
-            upstream=options.upstream,
-            shared=options.index == "shared",
-            concurrency=options.concurrency,
-            timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
-            headers=headers,
-            rank_by=options.rank_by,
-            answer_depth=max(cuts(options.ks)) if options.answers else None,
-        )
-        for runner in runners
-    ]
+    daemons = [daemon_system(options, runner, strategies, headers, folder) for runner in runners]
     systems: tuple[System, ...] = (*daemons, *baselines, *logs, *adapters(folder.path))
     plan = BenchPlan(
         suite=options.suite,
@@ -177,18 +147,6 @@ async def plan_bench(
         folder.remove()
         raise
     return PreparedBench(plan, folder, resume_state, skipped)
-
-
-def _has_official_items(options: BenchOptions, benchmark: Benchmark) -> bool:
-    """Whether `flat-bm25` indexes what the benchmark's released code indexes.
-
-    It does unless another text was asked for, or keys are added to the items.
-    """
-    return (
-        benchmark.format.official_sessions is not None
-        and options.session_doc in (None, "official")
-        and options.keys is None
-    )
 
 
 def _benchmark(options: BenchOptions) -> Benchmark:
@@ -303,99 +261,6 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
     pruning.require_known_ids(survey.queries)
     return pruning
-
-
-def _logs(options: BenchOptions) -> list[LogSystem]:
-    """Read the logs of `--log NAME=FILE`."""
-    logs: dict[str, LogSystem] = {}
-    reserved = dict.fromkeys(known_sdks(working_folder()), "the SDK") if options.log else {}
-    reserved |= dict.fromkeys((ALL, *BASELINES), "the system")
-    for text in options.log:
-        name, equals, file = text.partition("=")
-        if not equals or not file or _LOG_NAME.fullmatch(name) is None:
-            raise UsageError(
-                f"--log {text} is not NAME=FILE",
-                code="bad_option",
-                hint="write --log contriever=FILE; a name has letters, digits, dots and hyphens",
-            )
-        if name in (*logs, *options.system):
-            raise UsageError(
-                f"two systems are called {name}",
-                code="one_name_twice",
-                hint="choose another name in --log NAME=FILE",
-            )
-        if name in reserved:
-            raise UsageError(
-                f"--log {name}=… would be shown as {reserved[name]} of that name",
-                code="one_name_twice",
-                hint="choose another name in --log NAME=FILE",
-            )
-        logs[name] = LogSystem(name, read_log(Path(file)))
-    return list(logs.values())
-
-
-async def _runners(
-    options: BenchOptions,
-    strategies: Sequence[Strategy],
-    variables: Mapping[str, str],
-    progress: Progress,
-) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-    if not options.sdk:
-        return [], []
-    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
-    runners = []
-    for runner, _ in present:
-        try:
-            runner.use_upstream(options.upstream)
-            runner.use_variables(variables)
-            _require_claimed_modes(runner, strategies, options)
-            runners.append(runner)
-        except UsageError as error:
-            if ALL not in options.sdk or options.no_skip:
-                raise
-            progress(f"{runner.name} is skipped: {error.message}")
-            skipped.append(SkippedSdk(runner.name, error))
-    if not runners:
-        raise skipped[0].error
-    return runners, skipped
-
-
-def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
-    names = (*options.system, *(log.partition("=")[0] for log in options.log))
-    for runner in runners:
-        if runner.name in names:
-            raise UsageError(
-                f"an SDK and another system are both called {runner.name}",
-                code="one_name_twice",
-                hint="change `name` in its sdk.toml",
-            )
-
-
-def _require_known_builds(runners: Iterable[SdkRunner]) -> None:
-    for runner in runners:
-        if runner.build_hash() is None:
-            raise UsageError(
-                f"cannot verify that {runner.name} is the same build as before",
-                code="resume_unknown_build",
-                hint="use --resume only with SDKs that have an sdk.toml",
-            )
-
-
-def _require_claimed_modes(
-    runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
-) -> None:
-    if runner.modes is None:
-        return
-    has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
-    scripted_modes = runner.scripted_modes if has_service else ()
-    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
-    for strategy in strategies:
-        if strategy.mode not in served:
-            raise UsageError(
-                f"{runner.name} does not claim mode {strategy.label}",
-                code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
-            )
 
 
 def _digest(names: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memconform.bench.answering.engine import answer_questions
-from memconform.bench.answering.plan import AnswerPlan, Arm, Task, shown_passages
+from memconform.bench.answering.forecast import ReadingForecaster
+from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
 from memconform.bench.answering.records import AnswerRecord, AnswerSettings
 from memconform.bench.answering.report_builder import AnswersFinished
 from memconform.bench.qa.plan import digest_of_names
@@ -33,21 +34,21 @@ from memconform.datasets.answer_keys import AnswerKey, Suite, read_answer_key
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
-from memconform.llm.cache import ReplyCache, cache_key
+from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import Model
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import Prices
+from memconform.llm.records import ModelSettings
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reading.prompts import Wording
 from memconform.reading.reader import Reader
 from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
-from memconform.scoring.judge.forecast import Forecast, forecast_judging
+from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.opening import judge_names, open_session
-from memconform.scoring.judge.records import JudgeModel
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
-from memconform.scoring.judge.scorer import JudgeScorer, judge_model
+from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.writing import replacing
 
@@ -110,7 +111,7 @@ class _Work:
     suite: Suite
     key: AnswerKey
     arms: list[Arm]
-    tasks: list[Task]
+    tasks: list[AnswerTask]
     conversations: ConversationStore
     wording: Wording
     rubric_name: str
@@ -162,9 +163,7 @@ class _Work:
     def _plan(self, model: Model, judge: JudgeScorer) -> AnswerPlan:
         options = self.options
         disputed = disputed_answers(self.key, options.errata)
-        settings = reader_settings(
-            options, self._level, judge_model(model), self.wording, model.traits
-        )
+        settings = reader_settings(options, self._level, model.settings, self.wording, model.traits)
         return AnswerPlan(
             tasks=self.tasks,
             arms=self.arms,
@@ -188,56 +187,43 @@ class _Work:
         )
 
     def show_forecast(self) -> None:
-        """Print what reading and judging would take, a line an arm and a judge.
-
-        A call that an earlier arm makes counts as cached.
-
-        Answers are not known, and neither are notes, without which `con-separate` cannot be
-        estimated: its answers are taken to be read from whole passages.
-        """
+        """Print what is left to pay for reading and judging, a line an arm and a judge."""
         options = self.options
         name = ModelName.parse(options.reader, os.environ)
         prices, cache = Prices.load(options.prices), ReplyCache()
         traits, where = prices.traits(name), address(name, os.environ)
-        settings = reader_settings(
-            options,
-            self._level,
-            JudgeModel(model=str(name), sampling=dict(traits.sampling)),
-            self.wording,
-            traits,
+        forecaster = ReadingForecaster(
+            name=name,
+            traits=traits,
+            address=where,
+            wording=self.wording,
+            settings=reader_settings(
+                options,
+                self._level,
+                ModelSettings.of(name, traits, where),
+                self.wording,
+                traits,
+            ),
+            level=self._level,
+            cache=cache,
         )
-        forecasts = []
-        counted: set[str] = set()
-        for arm in self.arms:
-            if arm.control == "always-abstain" or arm.is_daemons_own:
-                continue
-            row = Forecast(arm.name, str(name))
-            for task in self.tasks:
-                if arm.row is not None and arm.ranking(task.question.id) is None:
-                    continue
-                conversation, question = self.conversations[task.haystack], task.question
-                shown = shown_passages(arm, task, conversation, self._level, settings)
-                passages = None if shown is None else shown.passages
-                asked = (question.question, question.question_date)
-                requests = [self.wording.answer_request(*asked, passages)]
-                if passages and options.method == "con-separate":
-                    requests += [self.wording.note_request(*asked, each) for each in passages]
-                for request in requests:
-                    key = cache_key(name, where, traits, request)
-                    row.add(request, traits, cached=key in counted or cache.read(key) is not None)
-                    counted.add(key)
-            forecasts.append(row)
+        reading = forecaster.forecast(self.arms, self.tasks, self.conversations)
         spec = judge_spec(options)
-        forecasts += forecast_judging(
+        judging = forecast_judging(
             judge_names(spec.names, os.environ),
             prices,
-            [(task.question, None) for task in self.tasks for _ in self.arms],
+            reading.answers,
             os.environ,
             repeat=spec.repeat,
+            cache=cache,
             rubric=self._rubric,
         )
-        show_forecasts(forecasts, prices.as_of)
-        echo("answers are not known yet: the judge is assumed to read 400 characters of each")
+        show_forecasts([*reading.arms, *judging], prices.as_of)
+        if unknown := sum(answer is None for _, answer in reading.answers):
+            echo(
+                f"{unknown} of {len(reading.answers)} answers are not known yet: the judge is"
+                " assumed to read 400 characters of each"
+            )
 
 
 def _with_files(arms: list[Arm]) -> list[Arm]:

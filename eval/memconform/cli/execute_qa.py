@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from memconform.bench.qa.records import QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import qa_scores, views
 from memconform.cli.bench_errata import disputed_answers
+from memconform.cli.benchmark_options import RUBRICS
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec, show_forecasts
-from memconform.cli.qa_options import RUBRICS, MetricsOptions, QaOptions
+from memconform.cli.qa_options import MetricsOptions, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
@@ -26,7 +27,9 @@ from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
+from memconform.llm.names import ModelName, address
 from memconform.llm.prices import Prices
+from memconform.llm.records import ModelSettings
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (
@@ -42,6 +45,7 @@ from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.gate import calibrations
 from memconform.scoring.judge.official_prompts import read_official_prompts
 from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_session
+from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.judge.rubric import STRICT, Rubric
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -204,13 +208,14 @@ def _show_forecast(
     prices = Prices.load(spec.prices)
     cache = ReplyCache() if spec.policy.cache != "off" else None
     answers = [(q, selection.hypotheses.answers[q.id]) for q in selection.answered]
+    kept = _kept(options, rubrics, selection, names, prices)
     rows = [
         row
         for name, rubric in rubrics.items()
         for row in forecast_judging(
             names,
             prices,
-            answers,
+            [answer for answer in answers if (name, answer[0].id) not in kept],
             os.environ,
             repeat=spec.repeat,
             cache=cache,
@@ -219,6 +224,34 @@ def _show_forecast(
         )
     ]
     show_forecasts(rows, prices.as_of)
+
+
+def _kept(
+    options: QaOptions,
+    rubrics: Mapping[str, Rubric],
+    selection: AnswerSelection,
+    names: Sequence[ModelName],
+    prices: Prices,
+) -> Collection[tuple[str, str]]:
+    """What an earlier scoring has judged: rubrics and questions.
+
+    No model is opened, which would take its key.
+    """
+    if options.resume is None:
+        return ()
+    spec = judge_spec(options)
+    models = [
+        ModelSettings.of(name, prices.traits(name), address(name, os.environ)) for name in names
+    ]
+    settings = selection.settings(
+        {
+            name: JudgeSettings(
+                models=models, prompt=rubric.digest(), repeat=spec.repeat, tie=spec.tie
+            )
+            for name, rubric in rubrics.items()
+        }
+    )
+    return read_judgements(find_journal(options.output, options.resume), settings).keys()
 
 
 def _write_log(

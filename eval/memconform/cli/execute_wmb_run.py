@@ -8,7 +8,7 @@ from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
 from memconform.bench.system import System
 from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
-from memconform.bench.wmb.answers_file import Parts, write_answers
+from memconform.bench.wmb.answers_file import write_answers
 from memconform.bench.wmb.plan import run_record_of
 from memconform.bench.wmb.records import WmbRun
 from memconform.cli.bench_options import BenchOptions
@@ -20,6 +20,7 @@ from memconform.cli.targets import json_target
 from memconform.cli.wmb_options import WmbRunOptions
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import read_wmb_key
+from memconform.datasets.wmb_names import Part
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -61,7 +62,7 @@ def run(options: WmbRunOptions) -> ExitCode:
 
 async def _run(options: WmbRunOptions) -> ExitCode:
     cancel_on_signals()
-    part: Parts = options.part or ("both" if options.adapter is None else "B")
+    part: Part = options.part or ("both" if options.adapter is None else "B")
     key = read_wmb_key(find_data(options.data))
 
     def adapters(folder: Path) -> Sequence[System]:
@@ -116,7 +117,7 @@ def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun) -> ExitCode:
     return ExitCode(run.exit_code)
 
 
-def _bench_options(options: WmbRunOptions, part: Parts) -> BenchOptions:
+def _bench_options(options: WmbRunOptions, part: Part) -> BenchOptions:
     """The bench that asks these questions; what it does not name is as `bench` has it."""
     return BenchOptions(
         suite="wmb",

@@ -16,6 +16,7 @@ from memconform.cli.targets import json_target
 from memconform.cli.wmb_options import WmbScoreOptions
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import WmbKey, read_wmb_key
+from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import Model
@@ -29,7 +30,7 @@ from memconform.scoring.judge.opening import judge_names, open_session
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.judge.wmb import WmbRubric, read_wmb_prompt
-from memconform.scoring.wmb import FALSE_MEMORY, PROFILES, Profile
+from memconform.scoring.wmb import PROFILES, Profile
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
 
 QUICK = ("openai:gpt-4o-mini",)

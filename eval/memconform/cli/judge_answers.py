@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli import qa_options
+from memconform.cli import benchmark_options, qa_options
 from memconform.cli.grouping import Command
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lazy import carry_out
@@ -33,7 +33,7 @@ _EXIT_CODES = {
 @qa_options.data("LongMemEval's oracle, S or M")
 @qa_options.partial
 @qa_options.errata
-@qa_options.rubric(unless_given="longmemeval")
+@benchmark_options.rubrics(unless_given="longmemeval")
 @qa_options.prompts
 @qa_options.script
 @qa_options.resume
@@ -67,7 +67,7 @@ def longmemeval_command(**flags: object) -> ExitCode:
 @qa_options.data("LoCoMo's locomo10.json")
 @qa_options.partial
 @qa_options.errata
-@qa_options.rubric(unless_given="strict if --judge is given, otherwise none")
+@benchmark_options.rubrics(unless_given="strict if --judge is given, otherwise none")
 @qa_options.resume
 @panel_options
 @call_options

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from memconform.cli import benchmark_options
 from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.judge_options import JUDGE, PanelFlags
 from memconform.cli.options import writable
@@ -14,8 +15,6 @@ from memconform.cli.options import writable
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _ANSWERS = "What to score"
-
-RUBRICS = ("lenient", "longmemeval", "strict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +64,7 @@ partial = option(
     " and there are bounds instead of a score.",
 )
 
-errata = option(
-    "--errata",
-    group=_ANSWERS,
-    metavar="none|NAME|FILE",
-    show_default="those that ship, for the public files that they describe",
-    help="Questions whose reference answer is disputed: none, the errata that ship (locomo,"
-    " longmemeval), or a JSON file. Scores are shown with and without them.",
-)
+errata = benchmark_options.errata(_ANSWERS)
 
 resume = option(
     "--resume",
@@ -81,22 +73,11 @@ resume = option(
     help="Continue an interrupted scoring: what it judged is not asked again.",
 )
 
-prompts = option(
-    "--prompts",
-    group=JUDGE,
-    type=click.Choice(["own", "official"]),
-    default="own",
-    help="Wording of the longmemeval rubric: memconform's, or that of the authors (--script).",
+prompts = benchmark_options.prompts(
+    JUDGE, "Wording of the longmemeval rubric: memconform's, or that of the authors (--script)."
 )
 
-script = option(
-    "--script",
-    group=JUDGE,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The authors' evaluate_qa.py, from which --prompts official reads the prompts; it is not"
-    " executed.",
-)
+script = benchmark_options.script(JUDGE, "evaluate_qa.py", "the prompts")
 
 log = option(
     "--log",
@@ -116,15 +97,4 @@ def data(suite: str) -> Callable[[_Command], _Command]:
         metavar="PATH|NAME",
         required=True,
         help=f"The questions: {suite}, or the name of a fetched source.",
-    )
-
-
-def rubric(*, unless_given: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds --rubric; `unless_given` describes the default."""
-    return option(
-        "--rubric",
-        group=JUDGE,
-        metavar="NAMES",
-        show_default=unless_given,
-        help=f"What counts as right: one or several of {', '.join(RUBRICS)}, separated by commas.",
     )

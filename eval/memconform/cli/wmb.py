@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -22,6 +23,7 @@ from memconform.cli.options import (
 )
 from memconform.cli.wmb_options import WmbRunOptions, WmbScoreOptions
 from memconform.contract.names import Mode
+from memconform.datasets.wmb_names import Part
 from memconform.errors import ExitCode
 
 _BENCHMARK = "Which questions"
@@ -69,7 +71,7 @@ def command() -> None:
 @option(
     "--part",
     group=_BENCHMARK,
-    type=click.Choice(["A", "B", "both"]),
+    type=click.Choice(get_args(Part)),
     show_default="both; B for an adapter",
     help="Ask about the documents (A), the conversations (B), or both.",
 )

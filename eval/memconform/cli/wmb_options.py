@@ -6,6 +6,7 @@ from typing import Literal
 
 from memconform.cli.judge_options import PanelFlags
 from memconform.daemons.kinds import UpstreamKind
+from memconform.datasets.wmb_names import Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,7 @@ class WmbRunOptions:
     """Flags of `wmb run`, under their own names."""
 
     data: str
-    part: Literal["A", "B", "both"] | None
+    part: Part | None
     sdk: str | None
     adapter: Path | None
     mode: str

@@ -45,7 +45,6 @@ class AskResult:
     text: str
     citations: tuple[Citation, ...]
     done: Done
-    unknown_events: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -219,13 +218,7 @@ class AskStream:
                 "done {ok: true} came without a visible answer"
                 + (f"; unknown events: {unknown}" if unknown else ""),
             )
-        return AskResult(
-            self._retrieve,
-            "".join(self._deltas),
-            tuple(self._citations),
-            self._done,
-            tuple(self._unknown),
-        )
+        return AskResult(self._retrieve, "".join(self._deltas), tuple(self._citations), self._done)
 
 
 def _violation(code: str, message: str) -> ContractViolatedError:

@@ -14,7 +14,8 @@ from memconform.conformance.causes import (
     no_response,
     status_fault,
 )
-from memconform.conformance.matchers import BadMatcherError, abbreviate, mismatches
+from memconform.conformance.matchers import BadMatcherError, mismatches
+from memconform.conformance.mismatch import abbreviate
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.value_causes import (

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from memconform.conformance.matchers import JSON_TYPES, SCHEMAS, BadMatcherError, matcher_name
+from memconform.conformance.matchers import SCHEMAS, BadMatcherError, matcher_name
+from memconform.conformance.mismatch import JSON_TYPES
 from memconform.contract.wire import JsonValue
 
 

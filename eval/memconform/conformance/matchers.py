@@ -8,49 +8,28 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from memconform.conformance.mismatch import (
+    JSON_TYPES,
+    Kind,
+    Mismatch,
+    abbreviate,
+    differs,
+    ill_typed,
+    length_kind,
+)
 from memconform.conformance.pointer import MISSING, token
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import JsonValue
 from memconform.validation import first_fault
 
-Kind = Literal["value", "type", "few", "many", "contents", "unexpected", "range", "format", "media"]
-"""What is wrong with a value: another value, another JSON type, too few or too many items, other
-items, a value where none may be, a number out of range, a malformed text, another media type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A difference between an expected and an actual value, with a JSON pointer to it."""
-
-    where: str
-    expected: str
-    got: Any
-    kind: Kind = "value"
-    wanted: Any = MISSING
-    """The expected value if it is a plain one; for `type`, the name of the expected type."""
-
-    def __str__(self) -> str:
-        at = f"{self.where}: " if self.where else ""
-        return f"{at}expected {self.expected}, got {abbreviate(self.got)}"
-
 
 class BadMatcherError(ValueError):
     """A matcher is unknown or malformed."""
-
-
-_MAX_SHOWN = 200
-
-
-def abbreviate(value: JsonValue) -> str:
-    """Format a value for a report, truncated if it is long."""
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"
 
 
 def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mismatch]:
@@ -74,35 +53,7 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
         return _open_object(expected, got, where)
     if isinstance(expected, list):
         return _exact_array(expected, got, where)
-    return [] if _equal(expected, got) else [_differs(where, abbreviate(expected), expected, got)]
-
-
-def json_type(value: JsonValue) -> str:
-    """Return the name of a value's JSON type; numbers are `number`, whole or not."""
-    for name in ("string", "boolean", "number", "array", "object", "null"):
-        if JSON_TYPES[name](value):
-            return name
-    return "nothing"
-
-
-def _differs(where: str, shown: str, expected: JsonValue, got: JsonValue) -> Mismatch:
-    """Report that `got` is not the plain value `expected`."""
-    if json_type(expected) != json_type(got):
-        return Mismatch(where, shown, got, "type", json_type(expected))
-    if isinstance(expected, list) and len(expected) != len(got):
-        return Mismatch(where, shown, got, _length(len(expected), got))
-    return Mismatch(where, shown, got, wanted=expected)
-
-
-def _length(least: float, got: JsonValue) -> Kind:
-    return "few" if len(got) < least else "many"
-
-
-def _ill_typed(where: str, shown: str, got: JsonValue, wanted: str, kind: Kind) -> Mismatch:
-    """Report a value that is not of the type `wanted`, or else is wrong in the way of `kind`."""
-    if JSON_TYPES[wanted](got):
-        return Mismatch(where, shown, got, kind)
-    return Mismatch(where, shown, got, "type", wanted)
+    return [] if _equal(expected, got) else [differs(where, abbreviate(expected), expected, got)]
 
 
 def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -120,7 +71,7 @@ def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[
         return [Mismatch(where, f"the array {abbreviate(expected)}", got, "type", "array")]
     if len(expected) != len(got):
         shown = f"the {len(expected)} items {abbreviate(expected)}"
-        return [Mismatch(where, shown, got, _length(len(expected), got))]
+        return [Mismatch(where, shown, got, length_kind(len(expected), got))]
     return [
         fault
         for index, (wanted, item) in enumerate(zip(expected, got, strict=True))
@@ -167,19 +118,8 @@ def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     return (
         []
         if _deep_equal(expected, got)
-        else [_differs(where, f"exactly {abbreviate(expected)}", expected, got)]
+        else [differs(where, f"exactly {abbreviate(expected)}", expected, got)]
     )
-
-
-JSON_TYPES: dict[str, Callable[[Any], bool]] = {
-    "string": lambda v: isinstance(v, str),
-    "boolean": lambda v: isinstance(v, bool),
-    "integer": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v == v // 1,
-    "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
-    "array": lambda v: isinstance(v, list),
-    "object": lambda v: isinstance(v, dict),
-    "null": lambda v: v is None,
-}
 
 
 def _type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
@@ -192,7 +132,7 @@ def _regex(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, str) and re.search(expected, got) is not None
     if fits:
         return []
-    return [_ill_typed(where, f"a text matching /{expected}/", got, "string", "value")]
+    return [ill_typed(where, f"a text matching /{expected}/", got, "string", "value")]
 
 
 def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -207,7 +147,7 @@ def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mis
     )
     if fits:
         return []
-    return [_ill_typed(where, f"a number from {least} to {most}", got, "number", "range")]
+    return [ill_typed(where, f"a number from {least} to {most}", got, "number", "range")]
 
 
 def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]:
@@ -215,7 +155,7 @@ def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]
     fits = JSON_TYPES["number"](got) and abs(got - value) <= tolerance
     if fits:
         return []
-    return [_ill_typed(where, f"{value} ± {tolerance}", got, "number", "range")]
+    return [ill_typed(where, f"{value} ± {tolerance}", got, "number", "range")]
 
 
 def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
@@ -223,7 +163,7 @@ def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     fits = JSON_TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
     if fits:
         return []
-    return [_ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
+    return [ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
 
 
 def _descending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
@@ -255,8 +195,8 @@ def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Misma
         return []
     shown = f"{least} to {most} items"
     if not isinstance(got, list):
-        return [_ill_typed(where, shown, got, "string", "range")]
-    return [Mismatch(where, shown, got, _length(least or 0, got))]
+        return [ill_typed(where, shown, got, "string", "range")]
+    return [Mismatch(where, shown, got, length_kind(least or 0, got))]
 
 
 def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -264,7 +204,7 @@ def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mis
     if not isinstance(got, list):
         return [Mismatch(where, shown, got, "type", "array")]
     if len(got) != len(expected):
-        return [Mismatch(where, shown, got, _length(len(expected), got))]
+        return [Mismatch(where, shown, got, length_kind(len(expected), got))]
     return _subset(expected, got, where)
 
 
@@ -283,7 +223,7 @@ def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Misma
         index = next((n for n, item in enumerate(remaining) if not mismatches(wanted, item)), None)
         if index is None:
             shown = f"items that include {abbreviate(wanted)}"
-            return [_ill_typed(where, shown, got, "array", "contents")]
+            return [ill_typed(where, shown, got, "array", "contents")]
         del remaining[index]
     return []
 
@@ -320,7 +260,7 @@ _RFC3339 = re.compile(
 def _rfc3339(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
     if expected == is_rfc3339(got):
         return []
-    return [_ill_typed(where, "an RFC 3339 date-time", got, "string", "format")]
+    return [ill_typed(where, "an RFC 3339 date-time", got, "string", "format")]
 
 
 def is_rfc3339(got: JsonValue) -> bool:
@@ -356,14 +296,14 @@ def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
 def _each(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or not got:
         # Every statement holds for the items of an empty array: the case would pass vacuously.
-        return [_ill_typed(where, "a non-empty array", got, "array", "few")]
+        return [ill_typed(where, "a non-empty array", got, "array", "few")]
     return [f for n, item in enumerate(got) for f in mismatches(expected, item, f"{where}/{n}")]
 
 
 def _any(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
     shown = f"an item matching {abbreviate(expected)}"
-    return [] if fits else [_ill_typed(where, shown, got, "array", "contents")]
+    return [] if fits else [ill_typed(where, shown, got, "array", "contents")]
 
 
 def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:

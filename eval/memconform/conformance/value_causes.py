@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from memconform.conformance.causes import Fault, place_name
-from memconform.conformance.matchers import Mismatch, json_type
+from memconform.conformance.mismatch import Mismatch, json_type
 from memconform.conformance.pointer import MISSING
 from memconform.contract.events import Change
 from memconform.contract.problem import STATUS

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PACKED, PieceReader, lines, unfit
@@ -11,16 +11,12 @@ from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
 from memconform.datasets.rows import reason_of, text, texts
-
-Part = Literal["A", "B", "both"]
-"""Part A asks about the documents, part B about the conversations."""
+from memconform.datasets.wmb_names import FALSE_MEMORY, Part
 
 QUESTIONS = "datasets/all_questions.json"
 
 _DOCUMENT_MARK = ".DOC."
 """Occurs in the ids of questions about documents."""
-_PROBE = "FalseMemory"
-"""Questions about what was never said."""
 
 _Numbered = dict[tuple[str, int], str]
 """Item ids by category and turn number."""
@@ -62,7 +58,7 @@ def read_wmb_key(folder: Path) -> WmbKey:
                     question=text(row, "text"),
                     category=text(row, "qtype"),
                     rubric="\n".join(texts(row, "required_memories")) or None,
-                    abstain=row["qtype"] == _PROBE,
+                    abstain=row["qtype"] == FALSE_MEMORY,
                 )
             except (KeyError, TypeError) as error:
                 raise unfit(path, f"question {name!r}: {reason_of(error)}") from error
@@ -210,7 +206,7 @@ def _query(
         answers=(text(row, "gold_answer"),),
         # The judge sees these, and never the answer.
         rubric="\n".join(texts(row, "required_memories")) or None,
-        abstain=row["qtype"] == _PROBE,
+        abstain=row["qtype"] == FALSE_MEMORY,
         tags=tags,
     )
     return query, dropped

@@ -44,7 +44,7 @@ Reply with one JSON object and nothing else: {form}
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ExpansionTask:
     """How one kind is asked for and read."""
 
     key: str
@@ -71,8 +71,8 @@ _FACTS = (
     " user as 'The user'. If it says nothing about the user, the list is empty."
 )
 
-TASKS: dict[Kind, Task] = {
-    "session-summ": Task(
+TASKS: dict[Kind, ExpansionTask] = {
+    "session-summ": ExpansionTask(
         key="summary",
         what="a summary",
         source=_SESSION,
@@ -81,21 +81,21 @@ TASKS: dict[Kind, Task] = {
         value={"type": "string"},
         max_output_tokens=500,
     ),
-    "session-keyphrase": Task(
+    "session-keyphrase": ExpansionTask(
         "keyphrases", "key phrases", _SESSION, _PHRASES, '{"keyphrases": ["<phrase>", …]}',
         _STRINGS, 300,
     ),
-    "turn-keyphrase": Task(
+    "turn-keyphrase": ExpansionTask(
         "keyphrases", "key phrases", _TURN, _PHRASES, '{"keyphrases": ["<phrase>", …]}',
         _STRINGS, 300,
     ),
-    "session-userfact": Task(
+    "session-userfact": ExpansionTask(
         "facts", "facts", _SESSION, _FACTS, '{"facts": ["<sentence>", …]}', _STRINGS, 2_000
     ),
-    "turn-userfact": Task(
+    "turn-userfact": ExpansionTask(
         "facts", "facts", _TURN, _FACTS, '{"facts": ["<sentence>", …]}', _STRINGS, 1_000
     ),
-    "events": Task(
+    "events": ExpansionTask(
         key="events",
         what="dated events",
         source=f"{_SESSION} and its date",
@@ -114,7 +114,7 @@ TASKS: dict[Kind, Task] = {
         },
         max_output_tokens=2_000,
     ),
-    "ranges": Task(
+    "ranges": ExpansionTask(
         key="range",
         what="a time range",
         source="a question about earlier conversations, and the date on which it is asked",

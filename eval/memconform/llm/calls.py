@@ -11,27 +11,22 @@ from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
-    REPAIR,
     BudgetSpentError,
     ChatModel,
     ChatRequest,
     Completion,
     HaltingError,
     LlmError,
-    Message,
     NotCachedError,
     ServiceDownError,
     TransientError,
-    Usage,
 )
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import Endpoint, ModelName, endpoint
 from memconform.llm.prices import ModelTraits, Prices
+from memconform.llm.records import ModelSettings
+from memconform.llm.replies import InvalidReplyError, cached_reply, cut_fault, repair_request
 from memconform.llm.vendors import open_model, require_priced
-from memconform.printing.logs import Logger
-from memconform.redaction import redact
-
-_log = Logger()
 
 CacheUse = Literal["use", "off", "only"]
 _Value = TypeVar("_Value")
@@ -42,19 +37,6 @@ _MOST_FAILURES = 5
 """Calls in a row that failed to the end: the service is down, and the rest need not wait for it."""
 _CONNECTS = 4
 """Refused connections to a service that never answered: a wrong address stays wrong."""
-_LONG_CHARACTERS = 10_000
-"""Of a prompt for which the service's own count of tokens is checked."""
-_MOST_CHARACTERS_PER_TOKEN = 8
-"""English has about 4, and code with much white space less than 8."""
-_REPAIRED_CHARS = 2000
-"""Of an invalid reply, shown to the model again."""
-
-
-class InvalidReplyError(LlmError):
-    """A reply is not what was asked for, and neither was the next one."""
-
-    reply = ""
-    """The first of the two, as the model sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +132,11 @@ class Model:
     provider: _Provider
     chat: ChatModel
 
+    @property
+    def settings(self) -> ModelSettings:
+        """What a result says of it."""
+        return ModelSettings.of(self.name, self.traits, self.endpoint.stable_address)
+
     def key(self, request: ChatRequest, repetition: int = 0) -> str:
         """Where the cache keeps the reply to `request`."""
         where = self.endpoint.stable_address
@@ -178,7 +165,7 @@ class Model:
             return await self._ask(request, parse, None)
         key = self.key(request, repetition)
         while True:
-            if (reply := self._cached(key, parse)) is not None:
+            if (reply := cached_reply(self.session.cache, key, parse)) is not None:
                 return reply
             if use == "only":
                 raise NotCachedError(
@@ -230,7 +217,7 @@ class Model:
                 value = parse(completion.text)
             except ValueError as error:
                 fault = str(error)
-                next_request = _repair(request, completion.text, fault)
+                next_request = repair_request(request, completion.text, fault)
                 continue
             if key is not None:
                 self.session.cache.write(key, CachedReply(completion.text, completion.served_model))
@@ -246,19 +233,6 @@ class Model:
         )
         invalid.reply = first or ""
         raise invalid
-
-    def _cached(self, key: str, parse: Callable[[str], _Value]) -> Reply[_Value] | None:
-        entry = self.session.cache.read(key)
-        if entry is None:
-            return None
-        try:
-            value = parse(entry.text)
-        except ValueError as error:
-            _log.warning("a cached reply is invalid: asking again", error=str(error))
-            return None
-        return Reply(
-            value=value, served_model=entry.served_model, cached=True, usage=Usage(0, 0), cost=0
-        )
 
     async def _complete(self, request: ChatRequest, cost: CallCost) -> Completion:
         """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
@@ -340,7 +314,7 @@ class Model:
             spent = price.cost(completion.usage)
             ledger.settle(reserved, spent)
         cost.add(completion.usage, spent)
-        if not completion.rejection and (cut := _cut_prompt(request, completion.usage)):
+        if not completion.rejection and (cut := cut_fault(request, completion.usage)):
             return replace(completion, rejection=cut)
         return completion
 
@@ -390,31 +364,3 @@ class Model:
                 hint="try again later; what was paid for is kept (run, judge: --resume RUN)",
             )
         return LlmError(message, code=error.code)
-
-
-def _cut_prompt(request: ChatRequest, usage: Usage | None) -> str:
-    """Why a service cannot have read all of a request; empty if it may have.
-
-    Some cut a prompt that exceeds the context window without a word, Ollama for one, and answer
-    from what is left.
-    """
-    size = sum(len(message.content) for message in request.messages)
-    if usage is None or size < _LONG_CHARACTERS or usage.input * _MOST_CHARACTERS_PER_TOKEN >= size:
-        return ""
-    return (
-        f"the service counted {usage.input:,} tokens of a prompt of {size:,} characters, and cut it"
-    )
-
-
-def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
-    return replace(
-        request,
-        messages=(
-            *request.messages,
-            Message("assistant", redact(text)[:_REPAIRED_CHARS]),
-            Message(
-                "user",
-                f"{REPAIR}{fault[:200]}. Reply again, with {request.reply_form}, and nothing else.",
-            ),
-        ),
-    )

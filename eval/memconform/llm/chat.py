@@ -98,6 +98,11 @@ class LlmError(MemconformError):
     usage: Usage | None = None
     """Tokens that the service reported for them."""
 
+    @property
+    def was_made(self) -> bool:
+        """Whether the call counts as one."""
+        return True
+
 
 class TransientError(LlmError):
     """A call failed in a way that a repetition may not."""
@@ -125,6 +130,24 @@ class RequestRejectedError(LlmError):
 
 class HaltingError(LlmError):
     """No further call makes sense, whatever it asks; `HALTING_CODES` has the codes of its kinds."""
+
+    unfinished: tuple[JsonValue, ...] = ()
+    """The calls that work made before this error ended it, as that work records them. They were
+    paid for, and belong in the cost of a report."""
+
+    @property
+    def was_made(self) -> bool:
+        """Whether it took anything: a spent budget or an earlier failure keeps a call from being
+        made."""
+        return bool(self.cost) or self.usage is not None
+
+
+def merge_halts(first: HaltingError | None, later: HaltingError) -> HaltingError:
+    """The error that ended work done in parallel, with all that is unfinished by it."""
+    if first is None:
+        return later
+    first.unfinished += later.unfinished
+    return first
 
 
 class ModelUnusableError(HaltingError):

@@ -10,12 +10,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 from typing import Final, Literal
 
 from memconform.datasets.conversations import Turn
-from memconform.datasets.files import read_whole
-from memconform.errors import UsageError
+from memconform.datasets.released_script import ReleasedScript, template_fields
 from memconform.llm.chat import ChatRequest, Message
 from memconform.reading.passages import HistoryFormat, Passage
 from memconform.reading.prompts import Method, require_no_echo
@@ -26,7 +24,7 @@ _SUMMARY: Final = "session_summary"
 _WITHOUT_MEMORY: Final = "the answer"
 _ANSWER_TOKENS: Final = {"direct": 500, "con": 800, "con-separate": 800}
 _NOTE_TOKENS: Final = 500
-_MAX_BYTES: Final = 1 << 20
+_HINT: Final = "give LongMemEval's src/generation/run_generation.py, or use --prompts own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class OfficialWording:
         text = self.texts.note.format(passage.date, content, date, question)
         return self._request(text, _NOTE_TOKENS)
 
-    def noted(self, passage: Passage, note: str) -> Passage:
+    def apply_note(self, passage: Passage, note: str) -> Passage:
         """The notes in place of the passage, also if they say that there is nothing."""
         turn = Turn(passage.id, _SUMMARY, note, by_user=True)
         return Passage(passage.id, passage.session, passage.date, (turn,), passage.position)
@@ -103,8 +101,8 @@ class OfficialWording:
 
     def _content(self, passage: Passage) -> str:
         if self.history == "json":
-            noted = passage.turns[0].speaker == _SUMMARY
-            content = {_SUMMARY: passage.turns[0].text} if noted else _turns(passage)
+            is_note = passage.turns[0].speaker == _SUMMARY
+            content = {_SUMMARY: passage.turns[0].text} if is_note else _turns(passage)
             return "\n" + json.dumps(content)
         return "".join(
             self.texts.turn.format(turn.speaker, turn.text.strip()) for turn in passage.turns
@@ -133,23 +131,13 @@ def read_script_texts(script: Path) -> ScriptTexts:
     Raises:
         UsageError: `bad_prompt_script`, naming what is missing; `dataset_unreadable`.
     """
-    source = read_whole(script, _MAX_BYTES)
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise _unfit(script, f"is not Python{line}") from error
-    function = next(
-        (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == FUNCTION), None
-    )
-    if function is None:
-        raise _unfit(script, f"has no function {FUNCTION}")
-    texts = list(_texts(function))
+    released = ReleasedScript(script, _HINT)
+    texts = list(_texts(released.function(FUNCTION)))
 
     def one(variable: str, fields: int, number: int = 0) -> str:
         found = [text for name, text in texts if name == variable and _fields(text) == fields]
         if len(found) <= number:
-            raise _unfit(script, f"{FUNCTION} has no text of {fields} fields {{}} for {variable}")
+            raise released.unfit(f"{FUNCTION} has no text of {fields} fields {{}} for {variable}")
         return found[number]
 
     # With `cot`, and otherwise: the first two are of histories without generated facts.
@@ -183,19 +171,7 @@ def _texts(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 def _fields(text: str) -> int | None:
     """How many fields `{}` a text has; None with other fields, which could read attributes."""
     try:
-        fields = [
-            (name, spec, conversion)
-            for _, name, spec, conversion in Formatter().parse(text)
-            if name is not None
-        ]
+        fields = template_fields(text)
     except ValueError:
         return None
-    return len(fields) if fields == [("", "", None)] * len(fields) else None
-
-
-def _unfit(script: Path, fault: str) -> UsageError:
-    return UsageError(
-        f"{script} {fault}",
-        code="bad_prompt_script",
-        hint="give LongMemEval's src/generation/run_generation.py, or use --prompts own",
-    )
+    return None if fields is None or any(fields) else len(fields)

@@ -119,7 +119,7 @@ def _order(passage: Passage) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class PassageSelection:
     """The passages that fit into a budget, in order of date."""
 
     passages: tuple[Passage, ...]
@@ -127,9 +127,9 @@ class Fitted:
     """Passages without room, or of which only the beginning is shown."""
 
 
-def fitted(
+def fit_passages(
     candidates: Iterable[Passage], budget: int, speakers: Speakers, *, unbroken: bool = False
-) -> Fitted:
+) -> PassageSelection:
     """The first candidates that fit into a budget, sorted by date.
 
     One that does not fit is left out, and smaller ones behind it are not, unless `unbroken`. If
@@ -156,7 +156,7 @@ def fitted(
             shown.append(_beginning(passage, room))
             room = 0
         left_out += 1
-    return Fitted(tuple(sorted(shown, key=_order)), left_out)
+    return PassageSelection(tuple(sorted(shown, key=_order)), left_out)
 
 
 def of_speakers(passage: Passage, speakers: Speakers) -> Passage:

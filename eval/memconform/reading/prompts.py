@@ -75,7 +75,7 @@ class Wording(Protocol):
         """The call that takes notes on one passage, for `con-separate`."""
         ...
 
-    def noted(self, passage: Passage, note: str) -> Passage | None:
+    def apply_note(self, passage: Passage, note: str) -> Passage | None:
         """What the answer is read from after notes were taken; None leaves the passage out."""
         ...
 
@@ -97,15 +97,15 @@ class OwnWording:
     ) -> ChatRequest:
         """The call that answers."""
         if passages is None:
-            return _request(_NO_MEMORY, _asked(question, date), _ANSWER_TOKENS)
-        noted = self.method == "con-separate"
-        source = "notes on earlier conversations" if noted else "earlier conversations"
-        what = "note" if noted else "conversation"
+            return _request(_NO_MEMORY, _question_lines(question, date), _ANSWER_TOKENS)
+        from_notes = self.method == "con-separate"
+        source = "notes on earlier conversations" if from_notes else "earlier conversations"
+        what = "note" if from_notes else "conversation"
         system = _SYSTEM.format(source=source, what=f"the {what}", declines=DECLINES)
         if self.method == "con":
             system += _CON.format(what=what)
         evidence = "\n\n".join(passage_text(passage, self.history) for passage in passages)
-        user = f"{_fenced(evidence)}\n\n{_asked(question, date)}"
+        user = f"{_fence(evidence)}\n\n{_question_lines(question, date)}"
         if self.method == "con":
             return _request(system + _DATA, user, _NOTES_TOKENS, form=_CON_FORM)
         return _request(system + _DATA, user, _ANSWER_TOKENS)
@@ -130,10 +130,10 @@ class OwnWording:
 
     def note_request(self, question: str, date: str | None, passage: Passage) -> ChatRequest:
         """The call that takes notes on one passage."""
-        evidence = _fenced(passage_text(passage, self.history))
-        return _request(_NOTE, f"{evidence}\n\n{_asked(question, date)}", _ANSWER_TOKENS)
+        evidence = _fence(passage_text(passage, self.history))
+        return _request(_NOTE, f"{evidence}\n\n{_question_lines(question, date)}", _ANSWER_TOKENS)
 
-    def noted(self, passage: Passage, note: str) -> Passage | None:
+    def apply_note(self, passage: Passage, note: str) -> Passage | None:
         """The notes in place of the passage; None if they are empty."""
         if note.strip(" .\n\"'").casefold() == _EMPTY:
             return None
@@ -177,12 +177,12 @@ def _request(
     )
 
 
-def _fenced(evidence: str) -> str:
+def _fence(evidence: str) -> str:
     fence = fence_line("evidence", evidence)
     return f"Evidence:\n{fence}\n{evidence}\n{fence}"
 
 
-def _asked(question: str, date: str | None) -> str:
+def _question_lines(question: str, date: str | None) -> str:
     """The question, and the day on which it is asked as today."""
     today = f"Date of the question: {date}\n" if date else ""
     return f"{today}{_QUESTION}{question}"

@@ -11,6 +11,9 @@ from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.reading.passages import Passage
 from memconform.reading.prompts import Method, Wording, require_no_echo
 
+ErrorFinder = Callable[[str], str | None]
+"""The error message that stands where an answer should be; None for an answer."""
+
 
 @dataclass(slots=True)
 class CallTotals:
@@ -70,7 +73,7 @@ class Reader:
         question: str,
         date: str | None,
         passages: Sequence[Passage] | None,
-        error_in: Callable[[str], str | None] = lambda _answer: None,
+        error_in: ErrorFinder = lambda _answer: None,
     ) -> Reading:
         """Answer one question.
 
@@ -78,35 +81,29 @@ class Reader:
             question: as it is asked.
             date: the day on which it is asked; None if the benchmark has none.
             passages: in the order in which they are shown; None if there is no memory at all.
-            error_in: the error message that stands where an answer should be; None for an answer.
+            error_in: names the error messages that a model sent as an answer.
         """
         reading = Reading()
         try:
             shown = passages
             if passages is not None and self.method == "con-separate":
-                shown = await self._noted(question, date, passages, reading, error_in)
+                shown = await self._take_notes(question, date, passages, reading, error_in)
             request = self.wording.answer_request(question, date, shown)
-
-            def parse(text: str) -> str:
-                answer = self.wording.parse_answer(request, text)
-                if (message := error_in(answer)) is not None:
-                    raise ValueError(f"it is an error message: {message}")
-                return answer
-
-            reply = await _counted(self.model.ask(request, parse), reading.reader)
+            parse = partial(parse_answer, self.wording, request, error_in)
+            reply = await _count_call(self.model.ask(request, parse), reading.reader)
         except LlmError as error:
             reading.failure, reading.halted = error, isinstance(error, HaltingError)
             return reading
         reading.answer, reading.served_model = reply.value, reply.served_model
         return reading
 
-    async def _noted(
+    async def _take_notes(
         self,
         question: str,
         date: str | None,
         passages: Sequence[Passage],
         reading: Reading,
-        error_in: Callable[[str], str | None],
+        error_in: ErrorFinder,
     ) -> list[Passage]:
         """Notes on each passage, in its place.
 
@@ -116,36 +113,48 @@ class Reader:
         requests = [self.wording.note_request(question, date, passage) for passage in passages]
         replies = await asyncio.gather(
             *(
-                _counted(self.model.ask(request, partial(_note, request, error_in)), reading.notes)
+                _count_call(
+                    self.model.ask(request, partial(parse_note, request, error_in)), reading.notes
+                )
                 for request in requests
             ),
             return_exceptions=True,
         )
-        noted = []
+        notes = []
         for passage, reply in zip(passages, replies, strict=True):
             if isinstance(reply, BaseException):
                 raise reply
-            noted.append(self.wording.noted(passage, reply.value))
-        return [passage for passage in noted if passage is not None]
+            notes.append(self.wording.apply_note(passage, reply.value))
+        return [note for note in notes if note is not None]
 
 
-async def _counted(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
+async def _count_call(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
     try:
         reply = await call
     except LlmError as error:
-        # A spent budget or an earlier failure keeps a call from being made.
-        if error.cost or error.usage is not None or not isinstance(error, HaltingError):
+        if error.was_made:
             totals.add(error)
         raise
     totals.add(reply)
     return reply
 
 
-def _note(request: ChatRequest, error_in: Callable[[str], str | None], text: str) -> str:
+def parse_answer(wording: Wording, request: ChatRequest, error_in: ErrorFinder, text: str) -> str:
+    """The answer in a reply; raises ValueError for a reply without one."""
+    answer = wording.parse_answer(request, text)
+    _require_no_error(error_in(answer))
+    return answer
+
+
+def parse_note(request: ChatRequest, error_in: ErrorFinder, text: str) -> str:
     """The notes in a reply; raises ValueError for a reply without any."""
     require_no_echo(request, text)
-    if (message := error_in(text)) is not None:
-        raise ValueError(f"it is an error message: {message}")
+    _require_no_error(error_in(text))
     if not (note := text.strip()):
         raise ValueError("it is empty")
     return note
+
+
+def _require_no_error(message: str | None) -> None:
+    if message is not None:
+        raise ValueError(f"it is an error message: {message}")

@@ -123,12 +123,6 @@ def bench_markdown(report: BenchReport) -> str:
     return "\n".join([*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]) + "\n"
 
 
-def score_table(rows: Iterable[Row], view: str = ALL) -> list[str]:
-    """Render the scores of measured rows as a Markdown table, for a README."""
-    scores = ((row.system, row.strategy, row.views[view]) for row in rows)
-    return _markdown(*_score_cells(scores, _shown(view)))
-
-
 def _shown(view: str) -> tuple[str, ...]:
     """The metrics of a view's table; all are in the JSON report."""
     return _OFFICIAL_SHOWN if view in (OFFICIAL, OFFICIAL_SESSIONS) else _SHOWN

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
+from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, table_console
 from memconform.reports.fitting import fitting_table
@@ -11,7 +12,6 @@ from memconform.reports.judging import judging_lines
 from memconform.reports.rates import NOT_MEASURED, format_bounds
 from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import (
-    FALSE_MEMORY,
     SCRIPT_CHARACTERS,
     TYPES,
     Accuracy,

@@ -119,6 +119,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
+    builder.count_unfinished(halted)
     summary = builder.finish(
         folder, journal, incident, daemon, facts.seeded, facts.verification, facts.upstream
     )

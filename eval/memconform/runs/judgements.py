@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memconform.errors import MemconformError
 from memconform.runs.judging_summary import (
     CalibrationNote,
     CorrectedPassRate,
@@ -12,7 +13,7 @@ from memconform.runs.judging_summary import (
     PanelAgreement,
 )
 from memconform.scoring.judge.calibration import Calibration
-from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote, unfinished_votes
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import rogan_gladen
 from memconform.stats.raters import alpha_agreement, fleiss_agreement, percent_agreement
@@ -32,6 +33,7 @@ class JudgingTally:
     calibratable: bool = True
     """Whether `judge calibrate` measures judges with this prompt."""
     _votes: dict[str, list[JudgeVote]] = field(default_factory=lambda: defaultdict(list))
+    _unfinished: dict[str, list[JudgeVote]] = field(default_factory=lambda: defaultdict(list))
     _panels: list[tuple[str | None, ...]] = field(default_factory=list)
     _settled: int = 0
     _settled_passed: int = 0
@@ -49,6 +51,14 @@ class JudgingTally:
                 self._settled += 1
                 self._settled_passed += verdict is QuestionStatus.CORRECT
 
+    def add_unfinished(self, error: MemconformError | None) -> None:
+        """Count the tokens and cost of panels that an error ended before they decided.
+
+        Their votes are no verdicts: the answers are not judged.
+        """
+        for vote in unfinished_votes(error):
+            self._unfinished[vote.model].append(vote)
+
     def summary(self, *, void: bool) -> JudgingSummary:
         """The summary of what was added; a run without a pass rate has no corrected one either."""
         judges = [self._use(judge.model) for judge in self.settings.models]
@@ -65,17 +75,18 @@ class JudgingTally:
 
     def _use(self, model: str) -> JudgeUse:
         votes = self._votes[model]
+        paid = [*votes, *self._unfinished[model]]
         known = self.calibrations.get(model)
         return JudgeUse(
             model=model,
-            served_models=sorted({vote.served_model for vote in votes} - {""}),
+            served_models=sorted({vote.served_model for vote in paid} - {""}),
             verdicts=sum(vote.verdict is not None for vote in votes),
             failed=sum(vote.verdict is None for vote in votes),
             cached=sum(vote.cached for vote in votes),
             contradicted=sum(len(set(vote.verdicts)) > 1 for vote in votes),
-            input_tokens=sum(vote.input_tokens for vote in votes),
-            output_tokens=sum(vote.output_tokens for vote in votes),
-            cost_usd=sum(vote.cost_usd for vote in votes),
+            input_tokens=sum(vote.input_tokens for vote in paid),
+            output_tokens=sum(vote.output_tokens for vote in paid),
+            cost_usd=sum(vote.cost_usd for vote in paid),
             calibration=None if known is None else _note(known),
         )
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from memconform.datasets.model import Question
-from memconform.llm.chat import HaltingError
+from memconform.llm.chat import HaltingError, merge_halts
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
@@ -102,7 +102,7 @@ class JudgementQueue:
             score = await self._scorer.score(question, response)
         except HaltingError as error:
             # No other answer can be judged either: this one stays unjudged, and is resumed.
-            self.halted = self.halted or error
+            self.halted = merge_halts(self.halted, error)
             return
         self._journal.write(JudgementRecord.of(score, row=row, attempt=attempt, id=question.id))
         if on_judged is not None and score.status.measured:

@@ -13,7 +13,7 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
-from memconform.llm.chat import HALTING_CODES, HaltingError
+from memconform.llm.chat import HALTING_CODES, HaltingError, merge_halts
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
@@ -131,6 +131,7 @@ async def rescore(
         folder.remove()
         raise
     old = earlier.result
+    builder.count_unfinished(halted)
     summary: RunSummary = builder.finish(
         folder,
         rescored,
@@ -181,7 +182,7 @@ async def _judged(
                 await _judge_again(plan, attempt, questions, same=same)
                 return numbered
         except HaltingError as error:
-            halted = error
+            halted = merge_halts(halted, error)
         if attempt.answer is not None:
             # An old judgement is another scorer's.
             attempt.judgement = None

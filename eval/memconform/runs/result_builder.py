@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memconform.contract.core import score_rise
 from memconform.contract.wire import UNCONFIRMED
+from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
@@ -80,6 +81,11 @@ class ResultBuilder:
             settings=settings,
             settings_sha256=settings.digest(),
         )
+
+    def count_unfinished(self, error: MemconformError | None) -> None:
+        """Count what judges cost whose panel an error ended before it decided."""
+        if self._judging is not None:
+            self._judging.add_unfinished(error)
 
     def finish(  # noqa: PLR0917 - the parts of a result
         self,

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import is_document
+from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.records import Record
 from memconform.stats.quantiles import QuantileSummary
 
@@ -18,7 +19,6 @@ Profile = Literal["readme", "script"]
 PROFILES: Final[tuple[Profile, ...]] = ("readme", "script")
 
 SCORED: Final = "S1Situational"
-FALSE_MEMORY: Final = "FalseMemory"
 TYPES: Final = (
     *(SCORED, "S2MultiMemory", "S3CrossCategory", "S4Temporal", "S5Adversarial"),
     *("S6Contradiction", "S7ReasoningChain", FALSE_MEMORY),
@@ -264,8 +264,8 @@ def _script(answers: ScoredAnswers) -> ProfileScore:
             latencies.append(None)
     quantiles = None
     if ordered:
-        p50, p95 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.95))
-        quantiles = QuantileSummary(p50=p50, p95=p95, p99=ordered[int(len(ordered) * 0.99)])
+        p50, p95, p99 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.95, 0.99))
+        quantiles = QuantileSummary(p50=p50, p95=p95, p99=p99)
     return _profile(
         "script",
         (parts[True].accuracy() if parts[True].total else None, parts[False].accuracy()),

@@ -9,32 +9,32 @@ from memconform.stats.student import t_quantile
 
 
 def ratio_interval(
-    above: Sequence[float],
-    below: Sequence[float],
+    numerator: Sequence[float],
+    denominator: Sequence[float],
     clusters: Sequence[Hashable],
     confidence: float = 0.95,
 ) -> Interval | None:
-    """Fieller's interval of sum(above) / sum(below), paired by question.
+    """Fieller's interval of sum(numerator) / sum(denominator), paired by question.
 
-    All ratios r for which a t-test by cluster does not tell above - r·below from 0 (Fieller 1954).
-    With fewer than `LEAST_CLUSTERS` clusters questions are taken one by one, and the interval is
-    about these conversations alone.
+    All ratios r for which a t-test by cluster does not tell numerator - r·denominator from 0
+    (Fieller 1954). With fewer than `LEAST_CLUSTERS` clusters questions are taken one by one, and
+    the interval is about these conversations alone.
 
     Args:
-        above: a value per question.
-        below: likewise.
+        numerator: a value per question.
+        denominator: likewise.
         clusters: what each question shares with those that are not independent of it.
         confidence: of the interval.
 
     Returns:
-        None if `below` is not distinguishable from 0, for which no bounded interval exists, or
-        there are fewer than two questions.
+        None if `denominator` is not distinguishable from 0, for which no bounded interval exists,
+        or there are fewer than two questions.
     """
     units: Sequence[Hashable] = clusters
     if len(set(clusters)) < LEAST_CLUSTERS:
-        units = range(len(above))
-    x = [total for total, _ in cluster_totals(above, units)]
-    y = [total for total, _ in cluster_totals(below, units)]
+        units = range(len(numerator))
+    x = [total for total, _ in cluster_totals(numerator, units)]
+    y = [total for total, _ in cluster_totals(denominator, units)]
     m = len(x)
     if m < 2:
         return None

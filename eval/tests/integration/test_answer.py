@@ -1,6 +1,7 @@
 """`memconform answer`: the installed program against the scripted upstream."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,13 @@ def test_a_budget_that_ends_within_an_arm_leaves_the_others_their_numbers(
     assert 0 < _overall(report, "flat-bm25")["measured"] < _QUESTIONS
     assert "not measured" in ended.err
     paid = service.calls
+    ended, _ = _answer(memconform, bench, *flags, "--dry-run")
+    # Only what is left is forecast; the oracle's calls are those of the baseline.
+    assert (ended.code, service.calls) == (0, paid)
+    assert f"flat-bm25 {_NAMES[0]}: {_QUESTIONS} calls ({paid} cached)" in ended.out
+    assert f"oracle {_NAMES[0]}: {_QUESTIONS} calls ({_QUESTIONS} cached)" in ended.out
+    unknown, total = 2 * (_QUESTIONS - paid), 3 * _QUESTIONS
+    assert f"{unknown} of {total} answers are not known yet" in ended.out
     ended, report = _answer(memconform, bench, *flags)
     assert (ended.code, service.calls) == (0, _QUESTIONS)
     assert 0 < paid < _QUESTIONS
@@ -309,6 +317,43 @@ def test_a_dry_run_asks_nothing(memconform: Call, bench: str, service: Service) 
     assert "always-abstain" not in ended.out
 
 
+@pytest.mark.parametrize("method", ["direct", "con-separate"])
+def test_nothing_is_left_to_pay_after_a_finished_command(
+    memconform: Call, bench: str, service: Service, method: str
+) -> None:
+    service.says("It is said: 21.", usage={"input": 100, "output": 10})
+    flags = ("--reader", _NAMES[0], "--method", method, "--arms", "no-memory,always-abstain")
+    ended, _ = _answer(memconform, bench, *flags)
+    assert ended.code == 0, ended.err
+    ended, _ = _answer(memconform, bench, *flags, "--dry-run")
+    assert ended.code == 0, ended.err
+    rows = [re.search(r": (\d+) calls \((\d+) cached\)", line) for line in ended.out.splitlines()]
+    counts = [match.groups() for match in rows if match is not None]
+    assert len(counts) == 3
+    assert all(calls == cached != "0" for calls, cached in counts)
+    assert "total: at most $0.0000" in ended.out
+    assert "not known yet" not in ended.out
+
+
+def test_a_judge_that_was_paid_for_counts_if_its_panel_cannot_decide(
+    memconform: Call, bench: str, service: Service
+) -> None:
+    """Its cost was missing from the report, because another judge's key was refused."""
+    service.script(
+        {"kind": "chat", "contains": "claude", "reply": {"status": 401}},
+        {"kind": "chat", "reply": {"text": "yes", "usage": {"input": 200, "output": 1}}},
+    )
+    panel = ("--judge", _NAMES[0], "--judge", _NAMES[1])
+    ended, report = _answer(memconform, bench, *panel, "--arms", "none")
+    assert ended.code == 2, ended.err
+    [arm] = report["arms"]
+    assert (arm["incident"]["code"], arm["measured"]) == ("llm_unusable", False)
+    [use] = [use for use in arm["use"] if use["role"] == "judge"]
+    assert use["calls"] >= 1
+    assert use["input_tokens"] == 200 * use["calls"]
+    assert use["cost_usd"] > 0
+
+
 @real
 @pytest.mark.timeout(600)
 def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspace: Path) -> None:
@@ -406,6 +451,14 @@ def test_a_daemons_own_reader_is_an_arm_and_its_failure_no_wrong_answer(
     assert _arm(report, "scripted bm25")["measured"]
     own = _arm(report, "scripted bm25 /ask")
     assert (own["with_gold"], own["measured"]) == (None, not fault)
+    dry, _ = _answer(memconform, bench["run_id"], "--arms", "no-memory", "--dry-run")
+    assert dry.code == 0, dry.err
+    # The daemon's own answers need no call of the reader, and are known to the judge.
+    assert "/ask" not in dry.out
+    assert "not known yet" not in dry.out
+    judged = next(line for line in dry.out.splitlines() if line.startswith("judge fake:"))
+    calls = 3 * _QUESTIONS - bool(fault)
+    assert f": {calls} calls ({calls} cached)" in judged
     if not fault:
         assert ended.code == 0, ended.err
         assert [use["role"] for use in own["use"]] == ["judge"]

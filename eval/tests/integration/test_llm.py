@@ -20,7 +20,7 @@ from memconform.datasets.model import Question
 from memconform.llm import calls
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, InvalidReplyError, LlmSession, Model
+from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import (
     BudgetSpentError,
     ChatRequest,
@@ -34,6 +34,7 @@ from memconform.llm.chat import (
 )
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO
+from memconform.llm.replies import InvalidReplyError
 from memconform.scoring.judge.prompt import judge_request, parse_reply
 from tests.conftest import WAIT_SECONDS
 

@@ -120,7 +120,7 @@ def test_official_reader_prompts_are_those_of_the_released_script() -> None:
             asked = (row["question"], row["question_date"])
             if method == "con-separate":
                 passages = [
-                    wording.noted(
+                    wording.apply_note(
                         each, str(len(wording.note_request(*asked, each).messages[0].content))
                     )
                     for each in passages

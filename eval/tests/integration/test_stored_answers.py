@@ -237,6 +237,25 @@ def test_a_dry_run_asks_nothing(memconform: Call, oracle: Path, hypotheses: Path
     assert not (ended.folder / "results").exists()
 
 
+def test_a_dry_run_of_a_resumed_scoring_counts_what_is_left(
+    memconform: Call, oracle: Path, hypotheses: Path
+) -> None:
+    rubrics = ("--rubric", "lenient,strict")
+    ended, report = _judge(memconform, hypotheses, oracle, *rubrics)
+    journal = ended.folder / "results" / "runs" / report["run_id"] / "journal.jsonl"
+    # The header, all judgements by one rubric, and three by the other.
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[: 1 + 12 + 3]))
+    again = (*rubrics, "--dry-run", "--resume", report["run_id"])
+    ended, _ = _judge(memconform, hypotheses, oracle, *again)
+    assert ended.code == 0, ended.err
+    assert "lenient fake:lexical-2: 0 calls" in ended.out
+    assert "strict fake:lexical-2: 9 calls" in ended.out
+    ended, _ = _judge(memconform, hypotheses, oracle, *again, "--judge-repeat", "2")
+    assert ended.code == 2
+    assert "resume_mismatch" in ended.err
+
+
 def test_locomo_is_scored_by_words_and_by_judges(memconform: Call, tmp_path: Path) -> None:
     rows = [
         {"question": "Where is the boat?", "answer": "Brel, Orn", "evidence": [], "category": 1},

@@ -15,7 +15,8 @@ import scipy.stats
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.baselines import baseline_system
-from memconform.bench.daemon_system import DaemonSystem, require_complete
+from memconform.bench.daemon_index import require_complete
+from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest

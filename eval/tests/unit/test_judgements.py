@@ -2,9 +2,10 @@
 
 import pytest
 
+from memconform.llm.records import ModelSettings
 from memconform.runs.judgements import JudgingTally
 from memconform.scoring.judge.calibration import Calibration
-from memconform.scoring.judge.records import JudgeModel, JudgeSettings, JudgeVote
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import rogan_gladen
 from tests.unit.test_judge import calibration, vote
@@ -13,7 +14,7 @@ _MODELS = ("openai:m", "anthropic:n", "fake:lexical-1")
 
 
 def _settings(*models: str) -> JudgeSettings:
-    return JudgeSettings(models=[JudgeModel(model=m, sampling={}) for m in models], prompt="abc")
+    return JudgeSettings(models=[ModelSettings(model=m, sampling={}) for m in models], prompt="abc")
 
 
 def _tally(

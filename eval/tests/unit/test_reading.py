@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
-from memconform.llm.calls import _cut_prompt
 from memconform.llm.chat import ChatRequest, Message, Usage
+from memconform.llm.replies import cut_fault
 from memconform.reading.official_prompts import OfficialWording, read_script_texts
 from memconform.reading.passages import (
     BYTES_PER_TOKEN,
     Passage,
-    fitted,
+    fit_passages,
     newest_first,
     passage_text,
     retrieved_passages,
@@ -53,7 +53,7 @@ def _ids(passages: "list[Passage] | tuple[Passage, ...]") -> list[str]:
 def test_each_passage_is_shown_once_in_order_of_date() -> None:
     passages = retrieved_passages(_TALK, ["c", "b_3", "a", "b_1", "c"], "session")
     assert _ids(passages) == ["c", "b", "a"]
-    assert _ids(fitted(passages, 1_000, "all").passages) == ["a", "b", "c"]
+    assert _ids(fit_passages(passages, 1_000, "all").passages) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_ranking_of_another_benchmark_is_an_error() -> None:
 
 
 def test_turns_of_the_user_alone() -> None:
-    shown = fitted(retrieved_passages(_TALK, ["b"], "session"), 1_000, "user")
+    shown = fit_passages(retrieved_passages(_TALK, ["b"], "session"), 1_000, "user")
     assert [turn.text for turn in shown.passages[0].turns] == ["I keep bees.", "Nine hives."]
 
 
@@ -86,8 +86,8 @@ def test_full_context_ends_at_the_first_session_without_room() -> None:
     newest = newest_first(_TALK)
     assert _ids(newest) == ["c", "b", "a"]
     room = (newest[0].size + newest[2].size) // BYTES_PER_TOKEN + 1
-    assert _ids(fitted(newest, room, "all", unbroken=True).passages) == ["c"]
-    assert _ids(fitted(newest, room, "all").passages) == ["a", "c"]
+    assert _ids(fit_passages(newest, room, "all", unbroken=True).passages) == ["c"]
+    assert _ids(fit_passages(newest, room, "all").passages) == ["a", "c"]
 
 
 @given(sizes=st.lists(st.integers(0, 400), min_size=1, max_size=8), budget=st.integers(1, 300))
@@ -98,7 +98,7 @@ def test_passages_never_exceed_their_budget_and_none_vanishes_uncounted(
         Passage(f"{n}", f"{n}", "day", (Turn(f"{n}_1", "user", "é" * size, by_user=True),), n)
         for n, size in enumerate(sizes)
     ]
-    shown = fitted(passages, budget, "all")
+    shown = fit_passages(passages, budget, "all")
     whole = [passage for passage in shown.passages if not passage.is_cut]
     assert sum(passage.size for passage in whole) <= budget * BYTES_PER_TOKEN
     assert len(whole) + shown.left_out == len(passages)
@@ -162,8 +162,8 @@ def test_notes_before_an_answer_are_not_part_of_it() -> None:
 
 @pytest.mark.parametrize("note", ["empty", "Empty.", ' "empty" '])
 def test_a_passage_without_notes_is_left_out(note: str) -> None:
-    assert OwnWording("con-separate", "text").noted(_passage("x"), note) is None
-    kept = OwnWording("con-separate", "text").noted(_passage("x"), "Nine hives.")
+    assert OwnWording("con-separate", "text").apply_note(_passage("x"), note) is None
+    kept = OwnWording("con-separate", "text").apply_note(_passage("x"), "Nine hives.")
     assert kept is not None
     assert kept.turns[0].text == "Nine hives."
 
@@ -207,7 +207,7 @@ def test_official_texts_are_read_and_not_executed(tmp_path: Path) -> None:
     )
     stepwise = OfficialWording(texts, "con", "json")
     assert stepwise.answer_request("q?", "day", None).messages[0].content == "q?Think."
-    noted = stepwise.noted(passages[0], "nine")
+    noted = stepwise.apply_note(passages[0], "nine")
     assert '{"session_summary": "nine"}' in (
         stepwise.answer_request("q?", "day", [noted]).messages[0].content
     )
@@ -235,17 +235,17 @@ def test_a_prompt_that_a_service_cut_is_no_answer() -> None:
     request = ChatRequest(
         messages=(Message("user", "word " * 20_000),), prompt_version="v", max_output_tokens=9
     )
-    assert "cut it" in _cut_prompt(request, Usage(4_096, 5))
-    assert not _cut_prompt(request, Usage(20_000, 5))
-    assert not _cut_prompt(request, None)
+    assert "cut it" in cut_fault(request, Usage(4_096, 5))
+    assert not cut_fault(request, Usage(20_000, 5))
+    assert not cut_fault(request, None)
     # Ten rounds of LongMemEval, and a window of 2,048.
     rounds = replace(request, messages=(Message("user", "word " * 5_000),))
-    assert _cut_prompt(rounds, Usage(2_048, 5))
+    assert cut_fault(rounds, Usage(2_048, 5))
     # Chinese has two tokens for three characters, and three bytes for each.
     chinese = replace(request, messages=(Message("user", "蜂" * 20_000),))
-    assert not _cut_prompt(chinese, Usage(14_000, 5))
+    assert not cut_fault(chinese, Usage(14_000, 5))
     short = replace(request, messages=(Message("user", "word " * 100),))
-    assert not _cut_prompt(short, Usage(1, 5))
+    assert not cut_fault(short, Usage(1, 5))
 
 
 def test_a_turn_of_two_rounds_is_shown_once() -> None:
@@ -259,8 +259,8 @@ def test_a_turn_of_two_rounds_is_shown_once() -> None:
 
 
 def test_a_session_without_the_assistants_turns_is_not_seen_whole() -> None:
-    [whole] = fitted(retrieved_passages(_TALK, ["b"], "session"), 1_000, "all").passages
-    [part] = fitted(retrieved_passages(_TALK, ["b"], "session"), 1_000, "user").passages
+    [whole] = fit_passages(retrieved_passages(_TALK, ["b"], "session"), 1_000, "all").passages
+    [part] = fit_passages(retrieved_passages(_TALK, ["b"], "session"), 1_000, "user").passages
     assert ("b" in whole.visible, "b" in part.visible) == (True, False)
     assert {"b_1", "b_3"} <= part.visible
 

@@ -125,8 +125,8 @@ def test_any_secret_is_masked_anywhere_and_redacting_twice_changes_nothing(
     redaction.hide(secret)
     clean = redaction.redact(before + secret + behind)
     assert secret not in clean
-    text = json.dumps({"x": before + secret + behind})
-    assert json.loads(redaction.redact_json(text)).keys() == {"x"}
+    masked = redaction.redact_values({"x": before + secret + behind})
+    assert masked == {"x": clean}
 
 
 @given(st.text())
@@ -155,11 +155,6 @@ def test_only_strings_are_masked_and_json_stays_json() -> None:
     }
 
 
-def test_variables_are_hidden_by_their_names() -> None:
-    redaction.hide_variables({"OPENAI_API_KEY": "sk-canary", "JB_LLM_MODEL": "tiny-model"})
-    assert redaction.redact("sk-canary tiny-model") == "(hidden) tiny-model"
-
-
 @pytest.mark.parametrize(
     "name",
     ["GH_PAT", "PGPASSWD", "DB_PWD", "KEY_PASSPHRASE", "NPM_AUTH", "_auth", "DSN", "SENTRY_DSN"],
@@ -184,7 +179,7 @@ def test_names_that_only_look_like_those_of_secrets(name: str) -> None:
 )
 def test_a_password_within_a_value_is_masked(value: str, password: str, shown: str) -> None:
     """Only addresses were looked into: a DSN of MySQL or ODBC left its password in results."""
-    redaction.hide_variables({"JB_STORE": value})
+    redaction.hide_credentials(value)
     assert redaction.redact(f"cannot log in with {password}") == "cannot log in with (hidden)"
     assert redaction.without_credentials(value) == shown
 

@@ -31,8 +31,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/answering/engine.py", "error.code"): (),
     ("bench/answering/records.py", "failure.code"): (),
     ("bench/answering/report_builder.py", "error.code"): (),
-    ("bench/daemon_system.py", "doubt.code"): (),
-    ("bench/daemon_system.py", "error.code"): (),
+    ("bench/daemon_index.py", "doubt.code"): (),
+    ("bench/daemon_index.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
     # What adapter_child.py replies, which imports nothing of the package.
     ("bench/wmb/adapter.py", "reply.get('error')"): (

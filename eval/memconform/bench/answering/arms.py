@@ -14,5 +14,5 @@ CONTROLS: Mapping[Control, str] = {
 }
 """Arms without retrieval, and what the reader sees in each."""
 
-BY_CHANCE: tuple[Control, ...] = ("no-memory", "always-abstain")
+WITHOUT_EVIDENCE: tuple[Control, ...] = ("no-memory", "always-abstain")
 """Controls in which no evidence is shown, whose answers are therefore not told apart by it."""

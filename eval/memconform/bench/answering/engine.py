@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from memconform.bench.answering.plan import AnswerPlan, Arm, Task, is_gold_shown, shown_passages
+from memconform.bench.answering.plan import (
+    AnswerPlan,
+    AnswerTask,
+    Arm,
+    is_gold_shown,
+    shown_passages,
+    unanswerable,
+)
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
 from memconform.errors import MemconformError
 from memconform.llm.chat import HaltingError
-from memconform.reading.passages import Fitted
+from memconform.reading.passages import PassageSelection
 from memconform.reading.prompts import DECLINES
 from memconform.reading.reader import Reading
 from memconform.records import Failure
 from memconform.runs.loop import interruption, work_through
 from memconform.scoring.error_text import error_message
-from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.judge.records import unfinished_votes, votes_of
 from memconform.scoring.scorer import DaemonResponse
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder
@@ -53,8 +60,8 @@ async def answer_questions(
 
 
 @dataclass(slots=True)
-class _Ended:
-    """Why an arm ended early."""
+class _ArmState:
+    """Whether an arm ended early, and why."""
 
     error: MemconformError | None = None
 
@@ -62,25 +69,25 @@ class _Ended:
 async def _answers(
     plan: AnswerPlan, arm: Arm, builder: AnswerReportBuilder
 ) -> AsyncGenerator[AnswerRecord, None]:
-    ended = _Ended()
+    state = _ArmState()
 
-    async def answer(task: Task) -> AnswerRecord | None:
-        return None if ended.error is not None else await _answer(plan, arm, task, builder, ended)
+    async def answer(task: AnswerTask) -> AnswerRecord | None:
+        return None if state.error is not None else await _answer(plan, arm, task, builder, state)
 
     async with aclosing(work_through(iter(plan.tasks), answer, _AT_ONCE)) as answers:
         async for record in answers:
             if record is not None:
                 yield record
-    if ended.error is not None:
-        builder.ended[arm.name] = ended.error
+    if state.error is not None:
+        builder.errors[arm.name] = state.error
 
 
 async def _answer(
-    plan: AnswerPlan, arm: Arm, task: Task, builder: AnswerReportBuilder, ended: _Ended
+    plan: AnswerPlan, arm: Arm, task: AnswerTask, builder: AnswerReportBuilder, state: _ArmState
 ) -> AnswerRecord:
     """Answer one question in one arm, and have the answer judged."""
     question = task.question
-    if (failure := _unanswerable(arm, task)) is not None:
+    if (failure := unanswerable(arm, task)) is not None:
         return AnswerRecord.unanswered(arm.name, question, failure)
     shown, reading = await _read(plan, arm, task)
     builder.count(arm.name, reading)
@@ -92,7 +99,7 @@ async def _answer(
     if reading.answer is None:
         error = reading.failure
         if reading.halted:
-            ended.error = error
+            state.error = error
         failure = _failure(error) if error else Failure(code="no_answer", message="")
         return AnswerRecord.unanswered(arm.name, question, failure, **about)
     record = AnswerRecord(
@@ -108,46 +115,30 @@ async def _answer(
     try:
         score = await plan.judge.score(question, DaemonResponse(text=reading.answer, kind="answer"))
     except HaltingError as error:
-        ended.error = error
-        return record.model_copy(update={"code": error.code, "reason": error.message})
-    judges = score.detail.get("judges", [])
-    votes = judges if isinstance(judges, list) else []
+        state.error = error
+        return record.model_copy(
+            update={
+                "code": error.code,
+                "reason": error.message,
+                "votes": unfinished_votes(error),
+            }
+        )
     return record.model_copy(
         update={
             "status": score.status,
             "reason": score.reason,
-            "votes": [JudgeVote.model_validate(vote) for vote in votes],
+            "votes": votes_of(score.detail),
         }
     )
 
 
-def _unanswerable(arm: Arm, task: Task) -> Failure | None:
-    """Why a question cannot be answered in an arm; None if it can."""
-    record = arm.ranking(task.question.id)
-    if arm.row is not None and record is None:
-        return Failure(
-            code="not_retrieved", message="the bench did not measure what was retrieved for it"
-        )
-    if arm.control == "oracle" and not task.gold and not task.question.abstain:
-        return Failure(
-            code="gold_unknown",
-            message="no system measured its retrieval, and the file names no session",
-        )
-    if not arm.is_daemons_own or record is None:
-        return None
-    if record.answer is None:
-        return record.answer_error or Failure(code="no_answer", message="")
-    message = error_message(task.question, record.answer)
-    return None if message is None else Failure(code="error_text", message=message)
-
-
-async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading]:
+async def _read(plan: AnswerPlan, arm: Arm, task: AnswerTask) -> tuple[PassageSelection, Reading]:
     """What the reader is shown, and its answer."""
     if arm.is_daemons_own:
         record = arm.ranking(task.question.id)
-        return Fitted((), 0), Reading(answer=None if record is None else record.answer)
+        return PassageSelection((), 0), Reading(answer=None if record is None else record.answer)
     if arm.control == "always-abstain":
-        return Fitted((), 0), Reading(answer=DECLINES)
+        return PassageSelection((), 0), Reading(answer=DECLINES)
     conversation = plan.conversations[task.haystack]
     settings, question = plan.settings, task.question
     shown = shown_passages(arm, task, conversation, settings.level, settings.reader)
@@ -155,7 +146,7 @@ async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading
     reading = await plan.reader.read(
         question.question, question.question_date, passages, partial(error_message, question)
     )
-    return shown or Fitted((), 0), reading
+    return shown or PassageSelection((), 0), reading
 
 
 def _failure(error: MemconformError) -> Failure:

@@ -16,19 +16,21 @@ from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation
 from memconform.datasets.model import Question
 from memconform.reading.passages import (
-    Fitted,
     Passage,
-    fitted,
+    PassageSelection,
+    fit_passages,
     newest_first,
     of_speakers,
     retrieved_passages,
 )
 from memconform.reading.reader import Reader
+from memconform.records import Failure
+from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.scorer import JudgeScorer
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AnswerTask:
     """A question with its conversation and gold, as the bench asked it."""
 
     question: Question
@@ -62,7 +64,7 @@ class Arm:
 class AnswerPlan:
     """Everything that answering needs."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[AnswerTask]
     arms: Sequence[Arm]
     key: AnswerKey
     conversations: ConversationStore
@@ -80,9 +82,29 @@ class AnswerPlan:
         return key_file(self.key, self.disputed)
 
 
+def unanswerable(arm: Arm, task: AnswerTask) -> Failure | None:
+    """Why a question cannot be answered in an arm; None if it can."""
+    record = arm.ranking(task.question.id)
+    if arm.row is not None and record is None:
+        return Failure(
+            code="not_retrieved", message="the bench did not measure what was retrieved for it"
+        )
+    if arm.control == "oracle" and not task.gold and not task.question.abstain:
+        return Failure(
+            code="gold_unknown",
+            message="no system measured its retrieval, and the file names no session",
+        )
+    if not arm.is_daemons_own or record is None:
+        return None
+    if record.answer is None:
+        return record.answer_error or Failure(code="no_answer", message="")
+    message = error_message(task.question, record.answer)
+    return None if message is None else Failure(code="error_text", message=message)
+
+
 def shown_passages(
-    arm: Arm, task: Task, conversation: Conversation, level: str, settings: ReaderSettings
-) -> Fitted | None:
+    arm: Arm, task: AnswerTask, conversation: Conversation, level: str, settings: ReaderSettings
+) -> PassageSelection | None:
     """The passages that the reader is shown in an arm; None in an arm without memory.
 
     Raises:
@@ -95,8 +117,8 @@ def shown_passages(
         # The released script keeps sessions of one date in the order of the file.
         ordered = reversed(candidates) if arm.control == "full-context" else candidates
         passages = (of_speakers(passage, settings.speakers) for passage in ordered)
-        return Fitted(tuple(passage for passage in passages if passage.turns), 0)
-    return fitted(
+        return PassageSelection(tuple(passage for passage in passages if passage.turns), 0)
+    return fit_passages(
         candidates,
         settings.budget_tokens,
         settings.speakers,
@@ -105,7 +127,7 @@ def shown_passages(
 
 
 def _candidates(
-    arm: Arm, task: Task, conversation: Conversation, level: str, settings: ReaderSettings
+    arm: Arm, task: AnswerTask, conversation: Conversation, level: str, settings: ReaderSettings
 ) -> list[Passage]:
     if arm.control == "full-context":
         return newest_first(conversation)
@@ -131,7 +153,7 @@ def _items(conversation: Conversation, level: str) -> list[str]:
     return [turn.id for session in conversation.sessions for turn in session.turns if turn.by_user]
 
 
-def is_gold_shown(task: Task, shown: Fitted) -> bool | None:
+def is_gold_shown(task: AnswerTask, shown: PassageSelection) -> bool | None:
     """Whether all gold is shown.
 
     None of questions to abstain from, without gold, and where turns were left out of a gold

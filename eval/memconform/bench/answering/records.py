@@ -9,10 +9,11 @@ from memconform.bench.qa.records import Accuracy, KeyFile, QaScores, TextMetric
 from memconform.bench.records import Estimate
 from memconform.datasets.answer_keys import Suite
 from memconform.datasets.model import Question
+from memconform.llm.records import ModelSettings
 from memconform.reading.passages import HistoryFormat, Speakers, Unit
 from memconform.reading.prompts import Method
 from memconform.records import Failure, Incident, Record
-from memconform.scoring.judge.records import JudgeModel, JudgeSettings, JudgeVote
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader
 
@@ -22,7 +23,7 @@ ANSWER_SCHEMA: Literal["memconform/answer-report@1"] = "memconform/answer-report
 class ReaderSettings(Record):
     """What decides the answers, besides what was retrieved."""
 
-    model: JudgeModel
+    model: ModelSettings
     prompts: Literal["own", "official"]
     prompt: str
     """The first 12 hex digits of the SHA-256 of the reader's prompts."""
@@ -79,6 +80,7 @@ class AnswerRecord(Record):
     f1: float | None = None
     """LoCoMo's official F1, a fraction."""
     votes: list[JudgeVote] = Field(default_factory=list)
+    """Without a status those that were paid for before an error ended the panel."""
 
     @classmethod
     def unanswered(

@@ -8,10 +8,16 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from memconform.bench.answering.arms import BY_CHANCE
+from memconform.bench.answering.arms import WITHOUT_EVIDENCE
 from memconform.bench.answering.plan import AnswerPlan, Arm
 from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport, RoleUse
-from memconform.bench.answering.scores import NOTHING, PERFECT, by_gold, kept_gain, passed
+from memconform.bench.answering.scores import (
+    NO_MEMORY,
+    ORACLE,
+    by_gold,
+    kept_gain,
+    measured_outcomes,
+)
 from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.scores import qa_scores, views
 from memconform.errors import ExitCode, MemconformError, gravest
@@ -46,7 +52,7 @@ class AnswerReportBuilder:
         self._calls: dict[str, dict[str, CallTotals]] = defaultdict(
             lambda: {"reader": CallTotals(), "notes": CallTotals()}
         )
-        self.ended: dict[str, MemconformError] = {}
+        self.errors: dict[str, MemconformError] = {}
         """By arm, the error that ended it."""
         self.interrupted: MemconformError | None = None
 
@@ -74,7 +80,7 @@ class AnswerReportBuilder:
 
     def _rows(self, arm: Arm) -> list[AnswerRecord]:
         known = self._records[arm.name]
-        error = self.ended.get(arm.name) or self.interrupted
+        error = self.errors.get(arm.name) or self.interrupted
         failure = Failure(
             code=error.code if error else "no_answer", message=error.message if error else ""
         )
@@ -85,7 +91,7 @@ class AnswerReportBuilder:
         if self._plan.settings.suite != "locomo":
             return rows
         # The extra `qa`, which LongMemEval does not need.
-        from memconform.bench.answering.words import with_f1  # noqa: PLC0415
+        from memconform.bench.answering.token_f1 import with_f1  # noqa: PLC0415
 
         return with_f1([task.question for task in self._plan.tasks], rows)
 
@@ -113,20 +119,21 @@ class AnswerReportBuilder:
         plan, records = self._plan, answers[arm.name]
         questions = [task.question for task in plan.tasks]
         clusters = plan.key.clusters or None
-        right = passed(records)
+        right = measured_outcomes(records)
         categories = {question.category for question in questions}
         with_gold, without_gold = (
             (None, None)
-            if arm.control in BY_CHANCE or arm.is_daemons_own
+            if arm.control in WITHOUT_EVIDENCE or arm.is_daemons_own
             else by_gold(questions, records, clusters)
         )
         kept = None
         # The daemon's reader is another model, whose gain is not that of this one.
-        if arm.name not in (PERFECT, NOTHING) and not arm.is_daemons_own:
-            perfect, nothing = (
-                passed(answers[name]) if name in answers else None for name in (PERFECT, NOTHING)
+        if arm.name not in (ORACLE, NO_MEMORY) and not arm.is_daemons_own:
+            oracle, no_memory = (
+                measured_outcomes(answers[name]) if name in answers else None
+                for name in (ORACLE, NO_MEMORY)
             )
-            kept = kept_gain(questions, right, perfect, nothing, clusters)
+            kept = kept_gain(questions, right, oracle, no_memory, clusters)
         return ArmReport(
             name=arm.name,
             kind=arm.kind,
@@ -143,13 +150,13 @@ class AnswerReportBuilder:
             statuses=dict(Counter(record.status for record in records)),
             failures=_failures(records),
             cut=sum(record.left_out > 0 for record in records),
-            incident=Incident.of(self.ended[arm.name]) if arm.name in self.ended else None,
+            incident=Incident.of(self.errors[arm.name]) if arm.name in self.errors else None,
         )
 
     def _f1(self, records: Sequence[AnswerRecord]) -> TextMetric | None:
         if self._plan.settings.suite != "locomo":
             return None
-        from memconform.bench.answering.words import mean_f1  # noqa: PLC0415 - the extra `qa`
+        from memconform.bench.answering.token_f1 import mean_f1  # noqa: PLC0415 - the extra `qa`
 
         return mean_f1(records, self._plan.key.clusters)
 
@@ -185,12 +192,12 @@ class AnswerReportBuilder:
         return uses
 
     def _exit_code(self, answers: dict[str, list[AnswerRecord]]) -> ExitCode:
-        errors = [*self.ended.values(), *filter(None, [self.interrupted])]
+        errors = [*self.errors.values(), *filter(None, [self.interrupted])]
         codes = [error.exit_code for error in errors]
         # What an error that concerns all calls left unmeasured has that error's code.
-        ended = {error.code for error in errors}
+        known = {error.code for error in errors}
         unmeasured = [r for records in answers.values() for r in records if not r.status.measured]
-        if any(record.code not in ended for record in unmeasured):
+        if any(record.code not in known for record in unmeasured):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
 

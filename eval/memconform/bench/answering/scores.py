@@ -10,17 +10,17 @@ from memconform.datasets.model import Question
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.ratios import ratio_interval
 
-PERFECT, NOTHING = "oracle", "no-memory"
+ORACLE, NO_MEMORY = "oracle", "no-memory"
 """The arms between which a gain is measured."""
 
 _NOT_SHOWN = ("not_retrieved", "gold_unknown")
 """Codes of questions whose evidence nobody knows."""
 
-Passed = Mapping[str, bool]
+Outcomes = Mapping[str, bool]
 """By question id, whether the answer is right; questions that were not measured are absent."""
 
 
-def passed(records: Collection[AnswerRecord]) -> dict[str, bool]:
+def measured_outcomes(records: Collection[AnswerRecord]) -> dict[str, bool]:
     """Which answers are right, of those that were measured."""
     return {
         record.question: record.status is QuestionStatus.CORRECT
@@ -41,7 +41,7 @@ def by_gold(
     """
     known = {record.question: record.gold_shown for record in records}
     unknown = {record.question for record in records if record.code in _NOT_SHOWN}
-    right = passed(records)
+    right = measured_outcomes(records)
     if not any(value is not None for value in known.values()):
         return None, None
 
@@ -58,33 +58,33 @@ def by_gold(
 
 def kept_gain(
     questions: Sequence[Question],
-    arm: Passed,
-    perfect: Passed | None,
-    nothing: Passed | None,
+    arm: Outcomes,
+    oracle: Outcomes | None,
+    no_memory: Outcomes | None,
     clusters: Mapping[str, str] | None,
 ) -> KeptGain:
     """The share of the gain of perfect retrieval over no memory that an arm keeps."""
-    for name, outcomes in ((PERFECT, perfect), (NOTHING, nothing), ("this arm", arm)):
+    for name, outcomes in ((ORACLE, oracle), (NO_MEMORY, no_memory), ("this arm", arm)):
         if outcomes is None:
             return KeptGain(share=None, why=f"{name} is not among the arms")
         if any(question.id not in outcomes for question in questions):
             return KeptGain(share=None, why=f"{name} was not measured on every question")
-    assert perfect is not None  # noqa: S101 - for mypy
-    assert nothing is not None  # noqa: S101 - for mypy
+    assert oracle is not None  # noqa: S101 - for mypy
+    assert no_memory is not None  # noqa: S101 - for mypy
     ids = [question.id for question in questions]
-    above = [float(arm[name] - nothing[name]) for name in ids]
-    below = [float(perfect[name] - nothing[name]) for name in ids]
+    numerator = [float(arm[name] - no_memory[name]) for name in ids]
+    denominator = [float(oracle[name] - no_memory[name]) for name in ids]
     units = [clusters[name] if clusters else name for name in ids]
-    interval = ratio_interval(above, below, units)
+    interval = ratio_interval(numerator, denominator, units)
     if interval is None:
         return KeptGain(
-            share=None, why=f"the gain of {PERFECT} over {NOTHING} is not significantly above 0"
+            share=None, why=f"the gain of {ORACLE} over {NO_MEMORY} is not significantly above 0"
         )
     if interval.low == interval.high:
         # Equal outcomes on a sample do not make two arms equal.
-        equal = PERFECT if interval.high else NOTHING
+        equal = ORACLE if interval.high else NO_MEMORY
         return KeptGain(share=None, why=f"the same outcome as {equal} on every question")
-    share = sum(above) / sum(below)
+    share = sum(numerator) / sum(denominator)
     return KeptGain(
         share=Estimate(value=100 * share, low=100 * interval.low, high=100 * interval.high), why=""
     )

@@ -12,7 +12,7 @@ from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.datasets.model import Question
 from memconform.runs.loop import interruption
 from memconform.scoring.judge.longmemeval import contains_yes
-from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
@@ -74,11 +74,11 @@ async def _judged(
         async for question, _, score in scores:
             yield _judgement(name, rubric, question, score)
     builder.halted = judging.halted
+    builder.halted_rubric = name if judging.halted is not None else None
 
 
 def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:
-    judges = score.detail.get("judges", [])
-    votes = [JudgeVote.model_validate(vote) for vote in judges] if isinstance(judges, list) else []
+    votes = votes_of(score.detail)
     return Judgement(
         rubric=name,
         question=question.id,

@@ -6,8 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from memconform.datasets.model import Question
-from memconform.errors import MemconformError
-from memconform.llm.chat import HaltingError
+from memconform.llm.chat import HaltingError, merge_halts
 from memconform.runs.loop import work_through
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.scorer import DaemonResponse, Score
@@ -21,7 +20,7 @@ class Judging:
     """Judges answers, several at a time, until an error that concerns all calls."""
 
     scorer: JudgeScorer
-    halted: MemconformError | None = field(default=None, init=False)
+    halted: HaltingError | None = field(default=None, init=False)
     """The error that ended it early."""
 
     async def scores(
@@ -39,7 +38,7 @@ class Judging:
             try:
                 score = await self.scorer.score(question, DaemonResponse(text=text, kind="answer"))
             except HaltingError as error:
-                self.halted = error
+                self.halted = merge_halts(self.halted, error)
                 return None
             return question, text, score
 

@@ -86,15 +86,15 @@ class AnswerSelection:
                 f" {next(iter(self.key.questions), '')!r}",
             )
 
-    def settings(self, rubrics: Mapping[str, RubricRun]) -> QaSettings:
-        """What decides the scores."""
+    def settings(self, rubrics: Mapping[str, JudgeSettings]) -> QaSettings:
+        """What decides the scores, given the judges of each rubric."""
         return QaSettings(
             suite=self.key.suite,
             data_sha256=self.key.sha256,
             hypotheses_sha256=self.hypotheses.sha256,
             disputed_sha256=None if self.disputed is None else digest_of_names(self.disputed),
             partial=self.partial,
-            rubrics={name: run.settings for name, run in rubrics.items()},
+            rubrics=dict(rubrics),
         )
 
     def answer_file(self) -> AnswerFile:
@@ -143,7 +143,7 @@ class QaPlan:
 
     @property
     def settings(self) -> QaSettings:
-        return self.selection.settings(self.rubrics)
+        return self.selection.settings({name: run.settings for name, run in self.rubrics.items()})
 
 
 def _same_text(answers: Collection[str]) -> RepeatedText | None:

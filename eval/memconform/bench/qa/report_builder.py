@@ -50,6 +50,8 @@ class QaReportBuilder:
         self._judgements: dict[tuple[str, str], Judgement] = {}
         self.halted: MemconformError | None = None
         """Why judging ended early."""
+        self.halted_rubric: str | None = None
+        """The rubric by which it was judged then."""
 
     def add(self, judgement: Judgement) -> None:
         """Add the next judgement."""
@@ -121,6 +123,8 @@ class QaReportBuilder:
         )
         for each in judgements:
             tally.add(each.votes, [each.status])
+        if name == self.halted_rubric:
+            tally.add_unfinished(self.halted)
         official = None
         if selection.key.suite == "longmemeval" and name == "longmemeval":
             official = self._official(run, passed)

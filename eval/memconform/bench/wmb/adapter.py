@@ -20,7 +20,7 @@ from typing import Any
 
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Index, SearchResult, Session
+from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import DaemonFailedError
 from memconform.daemons.process import DaemonProcess, finish
@@ -83,7 +83,7 @@ class AdapterSystem:
         return None
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Session]:
+    async def open(self) -> AsyncIterator[RunningSystem]:
         folder = DaemonFolder(self.folder)
         log = folder.path / "adapter.log"
         # Not in the results folder, whose path may be longer than a socket's may be.

@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from memconform.bench.records import BenchReport, QueryRecord
 from memconform.bench.wmb.plan import run_record_of
 from memconform.bench.wmb.records import LostQuestion, WmbRun
 from memconform.datasets.wmb_answers import NO_RESULT, answers_digest
+from memconform.datasets.wmb_names import Part
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_lines
 from memconform.storage.writing import Sink, replacing
-
-Parts = Literal["A", "B", "both"]
 
 
 def answer_row(record: QueryRecord) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def write_answers(
     *,
     asked: Iterable[str],
     questions: Iterable[str],
-    parts: Parts,
+    parts: Part,
 ) -> WmbRun:
     """Write `answers.json` from the result of a bench, and its record beside it.
 

@@ -12,7 +12,7 @@ from memconform.bench.wmb.records import JournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
 from memconform.datasets.model import Question
 from memconform.runs.loop import interruption
-from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.judge.records import votes_of
 from memconform.scoring.scorer import Score
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
@@ -75,8 +75,7 @@ async def score_wmb(
 
 
 def _verdict(question: Question, text: str, score: Score) -> WmbVerdict:
-    judges = score.detail.get("judges", [])
-    votes = [JudgeVote.model_validate(vote) for vote in judges] if isinstance(judges, list) else []
+    votes = votes_of(score.detail)
     return WmbVerdict(
         question=question.id,
         memories=memories_digest(text),

@@ -13,11 +13,11 @@ from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import WmbKey
 from memconform.datasets.wmb_answers import AnswerRow, read_answer_rows
+from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.wmb import (
-    FALSE_MEMORY,
     SCRIPT_CHARACTERS,
     Profile,
     ScoredAnswers,

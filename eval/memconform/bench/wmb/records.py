@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memconform.datasets.wmb_names import Part
 from memconform.records import Incident, Record
 from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
@@ -33,7 +34,7 @@ class WmbRun(HostOrigin, ReportHeader):
     system: str
     strategy: str
     """The retrieval mode; empty for an adapter."""
-    parts: Literal["A", "B", "both"]
+    parts: Part
     k: int
     """Memories requested for each question."""
     answers_sha256: str

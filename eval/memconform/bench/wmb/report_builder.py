@@ -78,6 +78,7 @@ class WmbReportBuilder:
         tally = JudgingTally(plan.scorer.settings, {}, calibratable=False)
         for verdict in verdicts.values():
             tally.add(verdict.votes, [verdict.status])
+        tally.add_unfinished(self.halted)
         run, answers = plan.answers.run, self._answers(scored)
         return WmbScore(
             run_id=self._run_id,

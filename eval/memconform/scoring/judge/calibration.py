@@ -19,6 +19,7 @@ from memconform.errors import ResultsError, UsageError
 from memconform.llm.accounting import Reply, dollars
 from memconform.llm.calls import Model
 from memconform.llm.chat import HaltingError, LlmError
+from memconform.llm.records import ModelSettings
 from memconform.records import Record
 from memconform.scoring.judge.prompt import (
     JudgeReply,
@@ -27,9 +28,8 @@ from memconform.scoring.judge.prompt import (
     parse_reply,
     prompt_digest,
 )
-from memconform.scoring.judge.records import ErrorRate, Group, JudgeModel
+from memconform.scoring.judge.records import ErrorRate, Group
 from memconform.scoring.judge.rubric import settled_by_text
-from memconform.scoring.judge.scorer import judge_model
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import is_better_than_chance
 from memconform.storage.writing import replacing, unwritable
@@ -88,7 +88,7 @@ class Calibration(Record):
     """What was measured of one judge with one prompt."""
 
     schema_version: Literal["memconform/calibration@1"] = CALIBRATION_SCHEMA
-    judge: JudgeModel
+    judge: ModelSettings
     served_models: list[str]
     prompt: str
     """Digest of the judge's prompt."""
@@ -237,7 +237,7 @@ async def calibrate(
     ]
     correct = sum(item.label == "correct" for item in judged)
     return Calibration(
-        judge=judge_model(model),
+        judge=model.settings,
         served_models=sorted(
             {r.served_model for r in replies.values() if not isinstance(r, LlmError)} - {""}
         ),
@@ -335,7 +335,7 @@ def _length_bias(items: Sequence[CalibrationItem], verdicts: dict[str, Verdict])
     return long.rate - short.rate
 
 
-def calibration_file(results: Path, judge: JudgeModel, prompt: str, items_sha256: str) -> Path:
+def calibration_file(results: Path, judge: ModelSettings, prompt: str, items_sha256: str) -> Path:
     """Where the calibration of a judge is kept: by model, address, sampling, prompt and set."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", judge.model)[:80]
     identity = json.dumps([judge.model_dump(), prompt, items_sha256], sort_keys=True, default=str)
@@ -363,7 +363,7 @@ def save_calibration(calibration: Calibration, results: Path) -> Path:
     return file
 
 
-def load_calibration(results: Path, judge: JudgeModel, prompt: str) -> Calibration | None:
+def load_calibration(results: Path, judge: ModelSettings, prompt: str) -> Calibration | None:
     """The calibration of a judge as it is asked now, by the shipped set; None where there is none.
 
     A set of a user's own is reported, and decides nothing: a few easy items would trust any judge.

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from memconform.datasets.model import Question
 from memconform.llm.accounting import dollars, estimate
-from memconform.llm.cache import CachedReply, ReplyCache, cache_key
+from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import ModelTraits, Prices
+from memconform.llm.replies import cached_reply
 from memconform.scoring.judge.rubric import STRICT, Rubric
 
 ASSUMED_ANSWER = "x" * 400
@@ -67,12 +68,14 @@ def forecast_judging(
             characters.
         env: names the addresses of services, which a cached reply is of.
         repeat: times that each judge is asked.
-        cache: where replies are looked for; None counts every call as made.
+        cache: where replies are looked for; None counts every call as made. With a cache, a call
+            that judges an equal answer is made once.
         role: as the row is named.
         first: the number of the first repetition.
         rubric: by which the answers are judged.
     """
     rows = [(name, prices.traits(name), Forecast(role, str(name))) for name in names]
+    counted: set[str] = set()
     for question, answer in answers:
         if answer is not None and rubric.settle(question, answer) is not None:
             continue
@@ -80,17 +83,9 @@ def forecast_judging(
         for name, traits, row in rows:
             for number in range(first, first + repeat):
                 key = cache_key(name, address(name, env), traits, request, number)
-                reply = cache.read(key) if answer is not None and cache is not None else None
-                row.add(request, traits, cached=_is_valid(reply, rubric))
+                cached = False
+                if answer is not None and cache is not None:
+                    cached = key in counted or cached_reply(cache, key, rubric.parse) is not None
+                    counted.add(key)
+                row.add(request, traits, cached=cached)
     return [row for _, _, row in rows]
-
-
-def _is_valid(reply: CachedReply | None, rubric: Rubric) -> bool:
-    """Whether a cached reply would be used."""
-    if reply is None:
-        return False
-    try:
-        rubric.parse(reply.text)
-    except ValueError:
-        return False
-    return True

@@ -4,11 +4,10 @@ import ast
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 from typing import Final
 
-from memconform.datasets.files import read_whole
 from memconform.datasets.model import Question
+from memconform.datasets.released_script import ReleasedScript, template_fields
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest, Message
 from memconform.scoring.judge.longmemeval import MAX_OUTPUT, parse_yes_no
@@ -19,7 +18,7 @@ FUNCTION: Final = "get_anscheck_prompt"
 ABSTENTION: Final = ""
 """The key of the prompt for questions that cannot be answered."""
 
-_MAX_BYTES: Final = 1 << 20
+_HINT: Final = "give LongMemEval's src/evaluation/evaluate_qa.py, or use --prompts own"
 _FIELDS: Final = 3
 """Question, reference answer, response: the fields of a template, all of them `{}`."""
 
@@ -85,29 +84,19 @@ def read_official_prompts(script: Path) -> OfficialRubric:
     Raises:
         UsageError: `bad_prompt_script`, naming the line; `dataset_unreadable`.
     """
-    source = read_whole(script, _MAX_BYTES)
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise _unfit(script, f"is not Python{line}") from error
-    function = next(
-        (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == FUNCTION), None
-    )
-    if function is None:
-        raise _unfit(script, f"has no function {FUNCTION}")
+    released = ReleasedScript(script, _HINT)
     templates: dict[str, str] = {}
-    for statement in function.body:
+    for statement in released.function(FUNCTION).body:
         # Its outermost condition is `not abstention`.
         if isinstance(statement, ast.If):
-            _add(script, statement.body, templates)
-            _add_template(script, statement.orelse, (ABSTENTION,), templates)
+            _add(released, statement.body, templates)
+            _add_template(released, statement.orelse, (ABSTENTION,), templates)
     if ABSTENTION not in templates or len(templates) == 1:
-        raise _unfit(script, f"{FUNCTION} has no prompts by question type, or none for abstention")
+        raise released.unfit(f"{FUNCTION} has no prompts by question type, or none for abstention")
     return OfficialRubric(templates)
 
 
-def _add(script: Path, body: list[ast.stmt], templates: dict[str, str]) -> None:
+def _add(script: ReleasedScript, body: list[ast.stmt], templates: dict[str, str]) -> None:
     """Add the prompts of an if/elif chain."""
     for statement in body:
         if isinstance(statement, ast.If):
@@ -122,7 +111,7 @@ def _types(test: ast.expr) -> tuple[str, ...]:
 
 
 def _add_template(
-    script: Path, body: list[ast.stmt], types: tuple[str, ...], templates: dict[str, str]
+    script: ReleasedScript, body: list[ast.stmt], types: tuple[str, ...], templates: dict[str, str]
 ) -> None:
     for statement in body:
         match statement:
@@ -133,23 +122,11 @@ def _add_template(
                 templates.update(dict.fromkeys(types, template))
 
 
-def _require_fields(script: Path, template: str, line: int) -> None:
+def _require_fields(script: ReleasedScript, template: str, line: int) -> None:
     """Refuse a template with other fields than `{}`: a name in it could read any attribute."""
     try:
-        fields = [
-            (name, spec, conversion)
-            for _, name, spec, conversion in Formatter().parse(template)
-            if name is not None
-        ]
+        fields = template_fields(template)
     except ValueError as error:
-        raise _unfit(script, f"line {line}: {error}") from error
-    if fields != [("", "", None)] * _FIELDS:
-        raise _unfit(script, f"line {line}: the prompt does not have exactly {_FIELDS} fields {{}}")
-
-
-def _unfit(script: Path, fault: str) -> UsageError:
-    return UsageError(
-        f"{script} {fault}",
-        code="bad_prompt_script",
-        hint="give LongMemEval's src/evaluation/evaluate_qa.py, or use --prompts own",
-    )
+        raise script.unfit(f"line {line}: {error}") from error
+    if fields != [""] * _FIELDS:
+        raise script.unfit(f"line {line}: the prompt does not have exactly {_FIELDS} fields {{}}")

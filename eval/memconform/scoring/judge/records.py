@@ -1,10 +1,14 @@
 """What is kept of judging: each judge's vote on an answer, and the settings of a panel."""
 
-import hashlib
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import Field
 
+from memconform.contract.wire import JsonValue
+from memconform.errors import MemconformError
+from memconform.llm.chat import HaltingError
+from memconform.llm.records import ModelSettings
 from memconform.records import Record
 from memconform.stats.intervals import wilson
 
@@ -29,27 +33,10 @@ class ErrorRate(Record):
         return cls(errors=errors, items=items, rate=rate, interval=wilson(errors, items))
 
 
-class JudgeModel(Record):
-    """A judge as it was asked for."""
-
-    model: str
-    """`provider:model`."""
-    sampling: dict[str, Any]
-    """The sampling parameters in force."""
-    address: str = ""
-    """The first 12 hex digits of the SHA-256 of the address, which may hold a password; empty for
-    the vendor's own. Two servers may give one name to two models."""
-
-
-def address_digest(address: str | None) -> str:
-    """The digest of an address as `JudgeModel` has it."""
-    return hashlib.sha256(address.encode()).hexdigest()[:12] if address else ""
-
-
 class JudgeSettings(Record):
     """What decides a judgement; part of a run's settings."""
 
-    models: list[JudgeModel]
+    models: list[ModelSettings]
     prompt: str
     """The first 12 hex digits of the SHA-256 of the judge's prompt."""
     repeat: int = 1
@@ -80,3 +67,16 @@ class JudgeVote(Record):
     input_tokens: int
     output_tokens: int
     cost_usd: float
+
+
+def votes_of(detail: Mapping[str, JsonValue]) -> list[JudgeVote]:
+    """The votes in the detail of a score; empty if no judge was asked."""
+    judges = detail.get("judges", [])
+    return [JudgeVote.model_validate(vote) for vote in judges] if isinstance(judges, list) else []
+
+
+def unfinished_votes(error: MemconformError | None) -> list[JudgeVote]:
+    """The votes of panels that an error ended before they decided."""
+    if not isinstance(error, HaltingError):
+        return []
+    return [JudgeVote.model_validate(vote) for vote in error.unfinished]

@@ -2,20 +2,16 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from memconform.datasets.model import Question
 from memconform.llm.accounting import Reply, dollars
-from memconform.llm.calls import InvalidReplyError, Model
+from memconform.llm.calls import Model
 from memconform.llm.chat import HaltingError, LlmError
+from memconform.llm.replies import InvalidReplyError
 from memconform.scoring.judge.panel import decide, excused_if_cut, own_verdict
 from memconform.scoring.judge.prompt import JudgeReply
-from memconform.scoring.judge.records import (
-    JudgeModel,
-    JudgeSettings,
-    JudgeVote,
-    TieRule,
-    address_digest,
-)
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote, TieRule
 from memconform.scoring.judge.rubric import STRICT, Rubric
 from memconform.scoring.scorer import DaemonResponse, Score
 
@@ -51,7 +47,7 @@ class JudgeScorer:
     def settings(self) -> JudgeSettings:
         """What decides the judgements."""
         return JudgeSettings(
-            models=[judge_model(model) for model in self._models],
+            models=[model.settings for model in self._models],
             prompt=self._rubric.digest(),
             repeat=self._repeat,
             tie=self._tie,
@@ -67,64 +63,80 @@ class JudgeScorer:
 
         Raises:
             HaltingError: no answer can be judged any more: the budget is spent, the key is wrong,
-                the service is down.
+                the service is down. `unfinished` has the votes of judges that were asked.
         """
         settled = self._rubric.settle(question, response.text)
         if settled is not None:
             return settled
         # What the others were paid for is waited for: it is in the cache when the run is resumed.
-        votes = await asyncio.gather(
-            *(self._vote(model, question, response.text) for model in self._models),
+        outcomes = await asyncio.gather(
+            *(self._ask(model, question, response.text) for model in self._models),
             return_exceptions=True,
         )
-        for vote in votes:
-            if isinstance(vote, BaseException):
-                raise vote
-        score = decide([vote for vote in votes if isinstance(vote, JudgeVote)], self._tie)
+        panel: list[_JudgeReplies] = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            panel.append(outcome)
+        votes = [judge.vote() for judge in panel]
+        halts = (judge.failure for judge in panel if isinstance(judge.failure, HaltingError))
+        if (halt := next(halts, None)) is not None:
+            paid = (vote for judge, vote in zip(panel, votes, strict=True) if judge.calls)
+            halt.unfinished = tuple(vote.model_dump(mode="json") for vote in paid)
+            raise halt
+        score = decide(votes, self._tie)
         return excused_if_cut(score, len(self._rubric.shown(response.text)), len(response.text))
 
-    async def _vote(self, model: Model, question: Question, answer: str) -> JudgeVote:
+    async def _ask(self, model: Model, question: Question, answer: str) -> "_JudgeReplies":
         request = self._rubric.request(question, answer)
-        replies: list[Reply[JudgeReply]] = []
-        failure: LlmError | None = None
+        replies = _JudgeReplies(str(model.name))
         for number in range(self._repeat):
             try:
-                replies.append(await model.ask(request, self._rubric.parse, repetition=number))
-            except HaltingError:
-                raise
+                reply = await model.ask(request, self._rubric.parse, repetition=number)
             except LlmError as error:
-                failure = error
+                replies.failure = error
                 break
+            replies.replies.append(reply)
+        return replies
+
+
+@dataclass(slots=True)
+class _JudgeReplies:
+    """What one judge said of an answer, until a call failed."""
+
+    model: str
+    replies: list[Reply[JudgeReply]] = field(default_factory=list)
+    failure: LlmError | None = None
+
+    @property
+    def calls(self) -> list[Reply[JudgeReply] | LlmError]:
+        """The calls that were made, or read from the cache."""
+        if self.failure is None or not self.failure.was_made:
+            return [*self.replies]
+        return [*self.replies, self.failure]
+
+    def vote(self) -> JudgeVote:
+        """The vote; without a verdict if a call failed."""
         verdict, score, reason = (
-            (None, None, f"{failure.code}: {failure.message}")
-            if failure is not None
-            else own_verdict([reply.value for reply in replies])
+            (None, None, f"{self.failure.code}: {self.failure.message}")
+            if self.failure is not None
+            else own_verdict([reply.value for reply in self.replies])
         )
-        parts: list[Reply[JudgeReply] | LlmError] = [*replies]
-        if failure is not None:
-            parts.append(failure)
-        usages = [part.usage for part in parts if part.usage is not None]
+        usages = [call.usage for call in self.calls if call.usage is not None]
+        invalid = self.failure.reply if isinstance(self.failure, InvalidReplyError) else ""
         return JudgeVote.model_validate(
             {
-                "model": str(model.name),
-                "served_model": replies[-1].served_model if replies else "",
+                "model": self.model,
+                "served_model": self.replies[-1].served_model if self.replies else "",
                 "verdict": verdict,
                 "score": score,
                 "reason": reason,
-                "verdicts": [reply.value.verdict for reply in replies],
-                "invalid_reply": failure.reply if isinstance(failure, InvalidReplyError) else "",
-                "cached": bool(replies) and all(reply.cached for reply in replies),
+                "verdicts": [reply.value.verdict for reply in self.replies],
+                "invalid_reply": invalid,
+                "cached": bool(self.calls)
+                and all(isinstance(call, Reply) and call.cached for call in self.calls),
                 "input_tokens": sum(usage.input for usage in usages),
                 "output_tokens": sum(usage.output for usage in usages),
-                "cost_usd": dollars(sum(part.cost for part in parts)),
+                "cost_usd": dollars(sum(call.cost for call in self.calls)),
             }
         )
-
-
-def judge_model(model: Model) -> JudgeModel:
-    """What a result says of a judge."""
-    return JudgeModel(
-        model=str(model.name),
-        sampling=dict(model.traits.sampling),
-        address=address_digest(model.endpoint.stable_address),
-    )

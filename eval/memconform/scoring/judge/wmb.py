@@ -9,11 +9,10 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 from typing import Final
 
-from memconform.datasets.files import read_whole
 from memconform.datasets.model import Question
+from memconform.datasets.released_script import ReleasedScript, template_fields
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.scoring.judge.one_word import parse_word
@@ -37,7 +36,7 @@ _REPLY_FORM: Final = "the single word CORRECT or WRONG"
 _RIGHT: Final = ("correct",)
 _WRONG: Final = ("wrong", "incorrect")
 _FIELDS: Final = ("question", "required_memories", "memories")
-_MAX_BYTES: Final = 1 << 20
+_HINT: Final = "give WMB-100K's scripts/score.py, or use --prompts own"
 
 _TURN: Final = re.compile(r"^turn_\d+: *")
 """Required memories of S2 and S4 to S7 begin with the number of their turn, which is a reference
@@ -186,39 +185,23 @@ def read_wmb_prompt(script: Path) -> OfficialWmbRubric:
     Raises:
         UsageError: `bad_prompt_script`; `dataset_unreadable`.
     """
-    try:
-        tree = ast.parse(read_whole(script, _MAX_BYTES))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise _unfit(script, f"is not Python{line}") from error
-    for statement in tree.body:
+    released = ReleasedScript(script, _HINT)
+    for statement in released.parse().body:
         match statement:
             case ast.Assign(
                 targets=[ast.Name(id=name)], value=ast.Constant(value=str(template))
             ) if name == PROMPT:
-                _require_fields(script, template, statement.lineno)
+                _require_fields(released, template, statement.lineno)
                 return OfficialWmbRubric(template)
-    raise _unfit(script, f"assigns no text to {PROMPT}")
+    raise released.unfit(f"assigns no text to {PROMPT}")
 
 
-def _require_fields(script: Path, template: str, line: int) -> None:
+def _require_fields(script: ReleasedScript, template: str, line: int) -> None:
     """Refuse a template with other fields: a name in it could read any attribute."""
     try:
-        fields = [
-            (name, spec, conversion)
-            for _, name, spec, conversion in Formatter().parse(template)
-            if name is not None
-        ]
+        fields = template_fields(template)
     except ValueError as error:
-        raise _unfit(script, f"line {line}: {error}") from error
-    if sorted(fields, key=str) != sorted(((name, "", None) for name in _FIELDS), key=str):
+        raise script.unfit(f"line {line}: {error}") from error
+    if fields is None or sorted(fields) != sorted(_FIELDS):
         known = ", ".join(f"{{{name}}}" for name in _FIELDS)
-        raise _unfit(script, f"line {line}: the prompt does not have the fields {known}, once each")
-
-
-def _unfit(script: Path, fault: str) -> UsageError:
-    return UsageError(
-        f"{script} {fault}",
-        code="bad_prompt_script",
-        hint="give WMB-100K's scripts/score.py, or use --prompts own",
-    )
+        raise script.unfit(f"line {line}: the prompt does not have the fields {known}, once each")

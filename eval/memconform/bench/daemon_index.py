@@ -1,0 +1,243 @@
+"""What a daemon has ingested as an index: verification, searches and answers of the contract."""
+
+from dataclasses import KW_ONLY, dataclass, field
+
+from memconform.bench.document_map import DocumentMap
+from memconform.bench.records import IndexRecord
+from memconform.bench.strategy import Strategy
+from memconform.bench.system import SearchResult
+from memconform.bench.tasks import Task
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.contract.ask import AskRequest
+from memconform.contract.core import (
+    DEEPEST,
+    Filters,
+    RetrievalParams,
+    SearchRequest,
+    SearchResponse,
+    Trace,
+    Tuning,
+    score_rise,
+)
+from memconform.contract.terms import terms
+from memconform.contract.wire import Mode
+from memconform.datasets.time_phrases import to_date_time, to_rfc3339
+from memconform.ingest.monitor import DaemonMonitor
+from memconform.ingest.verification import (
+    DOUBTFUL,
+    IndexChangedError,
+    IndexDoubtError,
+    IndexVerifier,
+)
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+
+_MOST_MISSED = 1_000
+"""Missed documents that a verification asks for besides those it samples: ten queries."""
+
+
+@dataclass(slots=True)
+class DaemonIndex:
+    """A brain that holds the haystacks; implements `AnsweringIndex`."""
+
+    client: ContractClient
+    monitor: DaemonMonitor
+    document_map: DocumentMap
+    verifier: IndexVerifier
+    record: IndexRecord
+    _: KW_ONLY
+    brain: str
+    shared: bool
+    """Whether it holds all haystacks, so that queries are filtered."""
+    auto_modes: tuple[Mode, ...] | None
+    """What the daemon may serve for mode auto."""
+    answer_depth: int | None
+    """Chunks from which its own reader answers each question; None if it is not asked."""
+    _doubt: CallError | None = field(default=None, init=False)
+    """A failure that puts all results since the last verification in doubt."""
+    _missed: set[str] = field(default_factory=set, init=False)
+    """Paths of documents that queries since the last verification needed and did not find."""
+
+    async def verify(self) -> None:
+        if self.monitor.halted is not None:
+            raise self.monitor.halted
+        doubt, self._doubt = self._doubt, None
+        try:
+            missed, self._missed = self._missed, set()
+            if doubt is None or doubt.code != "out_of_step":
+                await self.verifier.verify(missed or None, full=doubt is not None)
+            # A doubt that comes up during the verification may concern an earlier moment.
+            doubt = next((e for e in (doubt, self._doubt) if e and e.code == "out_of_step"), None)
+            if doubt is not None:
+                raise IndexDoubtError(doubt.code, doubt.message)  # noqa: TRY301
+        except IndexDoubtError as error:
+            raise IndexChangedError(
+                error.message,
+                code=error.code,
+                hint="results since the last verification do not count; --resume asks those"
+                " queries again",
+            ) from error
+
+    async def search(self, task: Task, strategy: Strategy) -> SearchResult:
+        client, monitor = self.client, self.monitor
+        if monitor.halted is not None:
+            raise monitor.halted
+        request = self._request(task, strategy)
+        try:
+            while True:
+                search = client.search(self.brain, request)
+                answer, timings = await monitor.call(search)
+                _require_strategy(answer.trace, request, self.auto_modes)
+                ranking = self.document_map.to_item_ranking(task, answer.chunks)
+                if not self._is_cut_short(task, request, answer, len(ranking)):
+                    break
+                deeper = min(2 * request.top_k, DEEPEST)
+                request = request.model_copy(update={"top_k": deeper, "candidate_k": 5 * deeper})
+            # A query without terms finds nothing in any mode.
+            if terms(request.query):
+                chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
+                ranked = len(ranking)
+                if task.wants_memories:
+                    items, ranked = chunks, len(answer.chunks)
+                require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
+        except CallError as error:
+            monitor.failed(error)
+            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
+                self._doubt = error
+            raise
+        monitor.answered()
+        missed = set(task.query.gold).difference(ranking)
+        if missed and len(self._missed) < _MOST_MISSED:
+            self._missed.update(self.document_map.paths(task.haystack, missed))
+        rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
+        return SearchResult(
+            ranking,
+            timings.done_ms,
+            answer.trace.search_ms,
+            rises=rises,
+            memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
+        )
+
+    async def answer(self, task: Task, strategy: Strategy) -> str:
+        """The answer of the daemon's augmented reader, which is told the day of the question.
+
+        Its failures are those of a reader: they never count as failures of the daemon's search.
+        """
+        client, monitor = self.client, self.monitor
+        if monitor.halted is not None:
+            raise monitor.halted
+        search = self._request(task, strategy)
+        shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
+        asked_at = to_date_time(task.query.question_date)
+        request = AskRequest(
+            question=search.query,
+            top_k=self.answer_depth or search.top_k,
+            reader_mode="augmented",
+            **shared | {"question_date": to_rfc3339(asked_at) if asked_at else None},
+        )
+        try:
+            asked, _ = await monitor.call(client.ask(self.brain, request))
+            _require_strategy(asked.retrieve.trace, search, self.auto_modes)
+            # Chunks of another haystack, or of no document, are an error as in a search.
+            ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
+            if not ranking and await self._finds(task, search):
+                raise ContractViolatedError(
+                    "short_ranking", "the reader retrieved nothing, and a search finds something"
+                )
+        except CallError as error:
+            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
+                self._doubt = error
+            raise
+        return asked.text
+
+    async def _finds(self, task: Task, request: SearchRequest) -> bool:
+        """Whether a search finds something."""
+        client, monitor = self.client, self.monitor
+        found, _ = await monitor.call(client.search(self.brain, request))
+        return bool(self.document_map.to_item_ranking(task, found.chunks))
+
+    def _is_cut_short(
+        self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int
+    ) -> bool:
+        """Whether chunks that nobody counts may have displaced items from a full answer."""
+        _, items = self.document_map.searchable_counts(task.haystack, task.candidates)
+        return (
+            not task.wants_memories
+            and not self.document_map.is_counted
+            and ranked < min(task.depth, items)
+            and len(answer.chunks) == request.top_k < DEEPEST
+        )
+
+    def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
+        """A request for enough chunks to see `task.depth` items, however items were chunked.
+
+        The surplus is added to the candidate pool too, so that the legs of a fused ranking contain
+        as many items as they would if every item were one chunk. Memories are chunks: for them,
+        `task.depth` chunks are requested.
+        """
+        chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
+        surplus = 0 if task.wants_memories else chunks - items
+        pool = max(5 * task.depth, 50) + surplus
+        sets_pool = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
+        return SearchRequest(
+            query=task.query.question,
+            top_k=min(task.depth + surplus, DEEPEST),
+            mode=strategy.mode or Mode.AUTO,
+            candidate_k=min(pool, 10_000) if surplus and not sets_pool else None,
+            filters=self._filters(task),
+            tuning=strategy.requested_tuning(task.query),
+        )
+
+    def _filters(self, task: Task) -> Filters | None:
+        if task.candidates is None and not self.shared:
+            return None
+        return Filters(
+            path_prefix=self.document_map.prefix(task.haystack) if self.shared else None,
+            paths=None
+            if task.candidates is None
+            else self.document_map.paths(task.haystack, task.candidates),
+        )
+
+
+def require_complete(
+    searchable_counts: tuple[int, int],
+    depth: int,
+    top_k: int,
+    answer: SearchResponse,
+    *,
+    ranked: int,
+) -> None:
+    """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
+
+    `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
+    items in the answer.
+
+    Raises:
+        ContractViolatedError: if the ranking is too short (`short_ranking`).
+    """
+    chunks, items = searchable_counts
+    truncated = len(answer.chunks) == top_k < chunks
+    if ranked < min(depth, items) and (truncated or answer.trace.embedder_used):
+        raise ContractViolatedError(
+            "short_ranking",
+            f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
+            " items are needed",
+        )
+
+
+def _require_strategy(
+    trace: Trace,
+    request: SearchRequest,
+    auto_modes: tuple[Mode, ...] | None,
+) -> None:
+    """Raise CallError if the trace reports another mode or tuning than was requested."""
+    settings = RetrievalSettings("", request.mode, request.top_k, auto_modes=auto_modes)
+    require_requested_mode(settings, trace)
+    served = trace.tuning or {}
+    tuning = request.tuning or Tuning()
+    for key, value in tuning.model_dump(by_alias=True, exclude_none=True).items():
+        if served.get(key) != value:
+            raise DaemonFailedError(
+                "tuning_not_served",
+                f"requested {key} {value!r}, but the trace reports {served.get(key)!r}",
+            )

@@ -1,0 +1,182 @@
+"""From the flags of `bench` to the systems that it measures: daemons, baselines and logs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from memconform.bench.baselines import BaselineSystem, baseline_system
+from memconform.bench.daemon_system import DaemonSystem
+from memconform.bench.log_system import LogSystem
+from memconform.bench.retrieval_log import read_log
+from memconform.bench.strategy import Strategy
+from memconform.bench.system import BASELINES
+from memconform.cli.bench_options import BenchOptions
+from memconform.cli.planning import ALL, build_sdks
+from memconform.cli.searching import cuts, embedder_for
+from memconform.client.timing import Timeouts
+from memconform.daemons.availability import SkippedSdk
+from memconform.daemons.discovery import known_sdks, working_folder
+from memconform.daemons.runner import Progress, SdkRunner
+from memconform.datasets.benchmarks import Benchmark
+from memconform.errors import UsageError
+from memconform.storage.folders import RunFolder
+
+_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def daemon_system(
+    options: BenchOptions,
+    runner: SdkRunner,
+    strategies: tuple[Strategy, ...],
+    headers: Mapping[str, str],
+    folder: RunFolder,
+) -> DaemonSystem:
+    """The daemon of an SDK as a system of the run in `folder`."""
+    return DaemonSystem(
+        runner=runner,
+        strategies=strategies,
+        folder=folder.path / runner.name,
+        run_id=f"{folder.path.name}-{runner.name}",
+        upstream=options.upstream,
+        shared=options.index == "shared",
+        concurrency=options.concurrency,
+        timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
+        headers=headers,
+        rank_by=options.rank_by,
+        answer_depth=max(cuts(options.ks)) if options.answers else None,
+    )
+
+
+def open_baselines(
+    options: BenchOptions, benchmark: Benchmark, variables: Mapping[str, str]
+) -> list[BaselineSystem]:
+    """The baselines of `--system`."""
+    embedder = embedder_for(options, variables)
+    return [
+        baseline_system(
+            name,
+            options.seed,
+            embedder,
+            options.query_prefix or "",
+            official_items=_has_official_items(options, benchmark),
+        )
+        for name in dict.fromkeys(options.system)
+    ]
+
+
+def _has_official_items(options: BenchOptions, benchmark: Benchmark) -> bool:
+    """Whether `flat-bm25` indexes what the benchmark's released code indexes.
+
+    It does unless another text was asked for, or keys are added to the items.
+    """
+    return (
+        benchmark.format.official_sessions is not None
+        and options.session_doc in (None, "official")
+        and options.keys is None
+    )
+
+
+def read_logs(options: BenchOptions) -> list[LogSystem]:
+    """Read the logs of `--log NAME=FILE`.
+
+    Raises:
+        UsageError: `bad_option`, `one_name_twice`, and as `read_log`.
+    """
+    logs: dict[str, LogSystem] = {}
+    reserved = dict.fromkeys(known_sdks(working_folder()), "the SDK") if options.log else {}
+    reserved |= dict.fromkeys((ALL, *BASELINES), "the system")
+    for text in options.log:
+        name, equals, file = text.partition("=")
+        if not equals or not file or _LOG_NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"--log {text} is not NAME=FILE",
+                code="bad_option",
+                hint="write --log contriever=FILE; a name has letters, digits, dots and hyphens",
+            )
+        if name in (*logs, *options.system):
+            raise UsageError(
+                f"two systems are called {name}",
+                code="one_name_twice",
+                hint="choose another name in --log NAME=FILE",
+            )
+        if name in reserved:
+            raise UsageError(
+                f"--log {name}=… would be shown as {reserved[name]} of that name",
+                code="one_name_twice",
+                hint="choose another name in --log NAME=FILE",
+            )
+        logs[name] = LogSystem(name, read_log(Path(file)))
+    return list(logs.values())
+
+
+async def build_runners(
+    options: BenchOptions,
+    strategies: Sequence[Strategy],
+    variables: Mapping[str, str],
+    progress: Progress,
+) -> tuple[list[SdkRunner], list[SkippedSdk]]:
+    """Build the SDKs that the flags name; those that `all` cannot use are skipped.
+
+    Raises:
+        UsageError: if an SDK does not claim what is asked of it (`mode_not_claimed`), or has the
+            name of another system (`one_name_twice`).
+        DaemonError: if an SDK that was named cannot be built.
+    """
+    if not options.sdk:
+        return [], []
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+    runners = []
+    for runner, _ in present:
+        try:
+            runner.use_upstream(options.upstream)
+            runner.use_variables(variables)
+            _require_claimed_modes(runner, strategies, options)
+            runners.append(runner)
+        except UsageError as error:
+            if ALL not in options.sdk or options.no_skip:
+                raise
+            progress(f"{runner.name} is skipped: {error.message}")
+            skipped.append(SkippedSdk(runner.name, error))
+    if not runners:
+        raise skipped[0].error
+    _require_distinct_names(runners, options)
+    return runners, skipped
+
+
+def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
+    names = (*options.system, *(log.partition("=")[0] for log in options.log))
+    for runner in runners:
+        if runner.name in names:
+            raise UsageError(
+                f"an SDK and another system are both called {runner.name}",
+                code="one_name_twice",
+                hint="change `name` in its sdk.toml",
+            )
+
+
+def require_known_builds(runners: Iterable[SdkRunner]) -> None:
+    """Raise UsageError (`resume_unknown_build`) for an SDK whose build has no digest."""
+    for runner in runners:
+        if runner.build_hash() is None:
+            raise UsageError(
+                f"cannot verify that {runner.name} is the same build as before",
+                code="resume_unknown_build",
+                hint="use --resume only with SDKs that have an sdk.toml",
+            )
+
+
+def _require_claimed_modes(
+    runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
+) -> None:
+    if runner.modes is None:
+        return
+    has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
+    scripted_modes = runner.scripted_modes if has_service else ()
+    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
+    for strategy in strategies:
+        if strategy.mode not in served:
+            raise UsageError(
+                f"{runner.name} does not claim mode {strategy.label}",
+                code="mode_not_claimed",
+                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
+            )
