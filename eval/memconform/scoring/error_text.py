@@ -46,7 +46,7 @@ _CERTAIN = (
     re.compile(r"(?P<given>(?:[A-Z]\w*[a-z])?(?:Timeout|Error|Exception))\Z"),
     # Node's codes: `Error: connect ECONNREFUSED 127.0.0.1:8000`.
     re.compile(
-        r"(?:error: )?(?:\w+ )?(?P<given>E(?:CONN[A-Z]+|TIMEDOUT|HOSTUNREACH|AI_AGAIN|PIPE))\b"
+        r"(?:[Ee]rror: )?(?:\w+ )?(?P<given>E(?:CONN[A-Z]+|TIMEDOUT|HOSTUNREACH|AI_AGAIN|PIPE))\b"
     ),
     # Envoy, OpenAI, Anthropic, Ollama, and programs that excuse themselves.
     re.compile(
