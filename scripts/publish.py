@@ -47,6 +47,12 @@ _BENCHES = {
         "semantic,hybrid",
         *_MINILM,
     ),
+    "locomo-session-minilm": (
+        *_LOCOMO,
+        *("--level", "session", "--sdk", "go"),
+        *("--modes", "semantic,hybrid", "--kernel", "inverse-l2"),
+        *_MINILM,
+    ),
     "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
     "longmemeval-s-turn": (
         *_S,
