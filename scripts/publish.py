@@ -33,6 +33,7 @@ _MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
 _DATES = (
     *("--sdk", "go", "--modes", "hybrid", "--fusion", "rrf", "-k", "1,5,10"),
     *("--recency", "none,0.05,0.25", "--temporal", "none,0.4"),
+    *("--pool-factor", "1", "--pool-floor", "30,50,80"),
 )
 _BENCHES = {
     "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--modes", "bm25"),
@@ -44,6 +45,12 @@ _BENCHES = {
         *_ALL,
         "--modes",
         "semantic,hybrid",
+        *_MINILM,
+    ),
+    "locomo-session-minilm": (
+        *_LOCOMO,
+        *("--level", "session", "--sdk", "go"),
+        *("--modes", "semantic,hybrid", "--kernel", "inverse-l2"),
         *_MINILM,
     ),
     "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
@@ -60,7 +67,6 @@ _BENCHES = {
     ),
     "longmemeval-s-minilm-dates-update": (
         *(*_S, "--category", "knowledge-update", *_DATES),
-        *("--pool-factor", "1", "--pool-floor", "30,50,80"),
         *_MINILM,
     ),
     "longmemeval-s-minilm-dates-temporal": (

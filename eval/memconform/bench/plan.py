@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.bench.records import BenchSettings, DataSource, JournalHeader
@@ -15,7 +15,9 @@ from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.errata import Errata
 from memconform.datasets.haystacks import DroppedEntry, Haystack
 from memconform.datasets.sources import pinned_as, pinned_folder
+from memconform.datasets.time_phrases import to_date_time
 from memconform.errors import UsageError
+from memconform.printing.plurals import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,23 @@ class BenchmarkScan:
     """Corrected gold that the benchmark does not have, with its question."""
     changed_gold: frozenset[str] = frozenset()
     """Ids of the queries whose corrected gold differs from the benchmark's."""
+    undated: Mapping[str, str | None] = field(default_factory=dict)
+    """By id of a query without a valid date, what it has instead."""
+
+    def require_question_dates(self, chosen: Collection[str]) -> None:
+        """Check that each chosen query has a date, before anything is ingested.
+
+        Raises:
+            UsageError: if one has none (`no_question_date`).
+        """
+        undated = [query for query in self.undated if query in chosen]
+        if undated:
+            raise UsageError(
+                f"{plural(len(undated), 'question')} without a valid date, which --recency and"
+                f" --temporal need; the first is {undated[0]}: {self.undated[undated[0]]!r}",
+                code="no_question_date",
+                hint="drop these flags, or choose other questions with --ids or --category",
+            )
 
 
 class ContentDigest:
@@ -83,6 +102,7 @@ def scan(
     dropped: list[DroppedEntry] = []
     unknown_gold: list[str] = []
     changed_gold: set[str] = set()
+    undated: dict[str, str | None] = {}
     for haystack in benchmark:
         digest.add(haystack)
         if corrected_gold:
@@ -95,6 +115,11 @@ def scan(
         with_gold += [query.id for query in scored]
         clusters |= {haystack.id if q.cluster is None else q.cluster for q in scored}
         dropped += haystack.dropped
+        undated |= {
+            query.id: query.question_date
+            for query in haystack.queries
+            if to_date_time(query.question_date) is None
+        }
     return BenchmarkScan(
         sha256=benchmark.sha256,
         content_sha256=digest.hexdigest(),
@@ -112,6 +137,7 @@ def scan(
         clusters=len(clusters),
         unknown_gold=tuple(unknown_gold),
         changed_gold=frozenset(changed_gold),
+        undated=undated,
     )
 
 

@@ -69,6 +69,14 @@ class OfficialScoring(Record):
     """Whether ranks are those of sessions, and the ranking names the session of each turn."""
 
 
+class SessionSizes(Record):
+    """The numbers of searched turns of the sessions that a ranking of turns is scored by."""
+
+    relevant: list[int]
+    """Of the relevant sessions that are searched."""
+    other: list[int]
+
+
 class Relevance(Record):
     """The relevant items of a query in one view."""
 
@@ -80,6 +88,8 @@ class Relevance(Record):
     turns are scored."""
     official: OfficialScoring | None = None
     """How the benchmark's released code scores the ranking; null for the standard metrics alone."""
+    session_sizes: SessionSizes | None = None
+    """Null in older results, and where items are scored."""
 
 
 class QueryRecord(Record):

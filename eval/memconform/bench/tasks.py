@@ -1,9 +1,10 @@
 """Search tasks: the queries of a haystack with their relevant items per view."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memconform.bench.records import OfficialScoring, Relevance
+from memconform.bench.records import OfficialScoring, Relevance, SessionSizes
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.model import Question
 from memconform.datasets.pruning import Pruning
@@ -57,12 +58,21 @@ class Task:
                 official=OfficialScoring(relevant=relevant, by_session=False),
             )
             if self.sessions:
+                sessions = list(dict.fromkeys(self.sessions[item] for item in gold))
                 views[OFFICIAL_SESSIONS] = Relevance(
-                    gold=list(dict.fromkeys(self.sessions[item] for item in gold)),
+                    gold=sessions,
                     ranking=[self.sessions[item] for item in ranking],
                     official=OfficialScoring(relevant=relevant, by_session=True),
+                    session_sizes=self._session_sizes(sessions),
                 )
         return views
+
+    def _session_sizes(self, gold: Sequence[str]) -> SessionSizes | None:
+        if self.searched is None:
+            return None
+        sizes = Counter(self.sessions[item] for item in self.searched)
+        relevant = [sizes.pop(session) for session in gold if session in sizes]
+        return SessionSizes(relevant=relevant, other=sorted(sizes.values()))
 
     def _searched_gold(self, gold: Collection[str]) -> int | None:
         return None if self.searched is None else len(self.searched.intersection(gold))

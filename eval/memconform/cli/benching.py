@@ -99,6 +99,8 @@ async def plan_bench(
     if chosen is None:
         # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
         chosen = select_queries(survey.queries, selection)
+    if options.sdk and any(strategy.needs_dates for strategy in strategies):
+        survey.require_question_dates(chosen)
     errata = applied_errata(options.errata, candidate, survey, progress)
     settings, planner = _settings(
         options,

@@ -34,7 +34,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     failures: list[ExitCode] = []
     # A step that is tried again with the lines that may help is one step.
     failed_steps: set[str] = set()
-    warnings = 0
+    warnings = untested = 0
     helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
@@ -42,6 +42,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
             async for step in steps:
                 _show(step)
                 helpful += step.remedies
+                untested += bool(step.untested)
                 if step.error is not None and not step.is_needed:
                     warnings += 1
                 elif step.error is not None:
@@ -56,15 +57,18 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
             echo(line)
         for line in (*block.splitlines(), ""):
             echo(line)
-    also = f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
+    also = f", {untested} untested" if untested else ""
+    also += f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
     echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")
     return gravest(failures)
 
 
 def _show(step: Step) -> None:
     failed = ("FAIL", "red") if step.is_needed else ("warn", "yellow")
-    mark = ("ok  ", "green") if step.error is None else failed
-    SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
+    passed = ("skip", "yellow") if step.untested else ("ok  ", "green")
+    mark = passed if step.error is None else failed
+    detail = step.untested or step.detail
+    SafeConsole().print(styled([mark, (f" {step.name:<20} {detail}".rstrip(), "")]))
     if step.error is not None:
         echo(indent(step.error.render(), "     "))
     for remedy in step.remedies:

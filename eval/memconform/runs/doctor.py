@@ -54,7 +54,9 @@ _DAEMON_DIED = "daemon_died"
 _MOST_REMEDIES = 12
 """Attempts at a check, each after the lines that the one before suggested."""
 _FAULTS_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
-"""Codes of failed checks that only follow from a brain that could not be filled."""
+"""Codes of failed checks that a brain that could not be filled may explain."""
+_LIST_BRAINS = "list brains"
+"""The check that such a brain does not affect, because its request names none."""
 _DEATH_SECONDS = 2.0
 """How long to wait, after a failed step, for the report that the daemon has died."""
 _PROMPT_SECONDS = 0.05
@@ -81,6 +83,8 @@ class Step:
     """Lines of the sdk.toml that may help."""
     is_needed: bool = True
     """Whether a measurement needs it; otherwise an error is a warning, and `conform` decides."""
+    untested: str = ""
+    """Why the check says nothing about the daemon; then `error` is None."""
 
 
 async def examine(
@@ -161,14 +165,25 @@ async def _run_checks(
                     return
             if tries and step.error is None:
                 step = replace(step, detail=f"with that: {step.detail}")
-            if is_filled or step.error is None or step.error.code not in _FAULTS_OF_AN_EMPTY_BRAIN:
-                yield step
+            if not is_filled:
+                step = _without_fault_of_an_empty_brain(step)
+            yield step
             certain = [remedy for remedy in step.remedies if remedy.is_certain]
             if step.error is None or not certain:
                 break
             for remedy in certain:
                 apply(remedy, runner, client)
         is_filled = is_filled and not (name == "ingest" and step.error is not None)
+
+
+def _without_fault_of_an_empty_brain(step: Step) -> Step:
+    """The step as untested, if the failed ingest may be all that it failed for."""
+    if step.error is None or step.error.code not in _FAULTS_OF_AN_EMPTY_BRAIN:
+        return step
+    if step.name == _LIST_BRAINS:
+        return step
+    reason = f"untested, because ingest failed ({step.error.code}: {step.error.message})"
+    return Step(step.name, is_needed=step.is_needed, untested=reason)
 
 
 async def _ending(daemon: Daemon, seconds: float) -> str | None:
@@ -300,7 +315,7 @@ class _Checks:
         if self._runner.seed.via != "batch" and (dialect is None or dialect.has("ingest_batch")):
             checks["ingest batch"] = self.ingest_batch
         if dialect is None or dialect.has("list_brains"):
-            checks["list brains"] = self.list_brains
+            checks[_LIST_BRAINS] = self.list_brains
         if dialect is None or dialect.has("brain"):
             checks["error response"] = self.error_response
         return checks

@@ -369,8 +369,8 @@ def test_reports_a_filter_that_is_ignored(
     assert (ended.code, _row(report, "scripted", "bm25")["measured"]) == (0, True)
 
 
-def _diary(workspace: Path, date: str) -> Path:
-    """LongMemEval's form: three sessions of one text, a week apart, of which the oldest is gold."""
+def _diary(workspace: Path, date: str, newest: str = "2023/05/29 (Mon) 10:00") -> Path:
+    """LongMemEval's form: two sessions of one text, two weeks apart, of which the older is gold."""
     turns = [{"role": "user", "content": "The heron stood by the lake.", "has_answer": True}]
     row = {
         "question_id": "q1",
@@ -378,7 +378,7 @@ def _diary(workspace: Path, date: str) -> Path:
         "question": "Where was the heron two weeks ago?",
         "answer": "by the lake",
         "question_date": date,
-        "haystack_dates": ["2023/05/15 (Mon) 10:00", "2023/05/29 (Mon) 10:00"],
+        "haystack_dates": ["2023/05/15 (Mon) 10:00", newest],
         "haystack_session_ids": ["old", "new"],
         "haystack_sessions": [turns, turns],
         "answer_session_ids": ["old"],
@@ -413,7 +413,7 @@ def test_recency_and_temporal_rank_by_the_dates_of_sessions_and_questions(
     }
 
 
-def test_a_question_without_a_date_leaves_rows_by_dates_without_numbers(
+def test_a_question_without_a_date_is_refused_before_a_daemon_starts(
     memconform: Call, one_sdk: str, workspace: Path
 ) -> None:
     report = workspace / "dates.json"
@@ -421,19 +421,24 @@ def test_a_question_without_a_date_leaves_rows_by_dates_without_numbers(
     ended = memconform(
         *("bench", "--data", data, "--sdk", one_sdk, *_DATES, "--json", report),
     )
-    assert ended.code == 3
-    rows = {row["strategy"]: row for row in json.loads(report.read_text())["rows"]}
-    assert [row["measured"] for row in rows.values()] == [True, False, False, False]
-    assert "no_question_date" in rows["hybrid recency=0.85"]["why"][0]
+    assert (ended.code, report.exists()) == (2, False)
+    assert "1 question without a valid date" in ended.err
+    assert "q1: 'some day'" in ended.err
+    assert "no_question_date" in ended.err
+    # Neither a build, nor a daemon, nor a run's folder.
+    assert "building" not in ended.err
+    assert not list(workspace.glob("**/daemon.log"))
+    plain = ("--suite", "longmemeval", "--modes", "hybrid", "-k", "1")
+    assert memconform("bench", "--data", data, "--sdk", one_sdk, *plain).code == 0
 
 
 def test_items_without_dates_cannot_be_ranked_by_dates(
-    memconform: Call, one_sdk: str, boxes: Path
+    memconform: Call, one_sdk: str, workspace: Path
 ) -> None:
-    flags = ("--modes", "hybrid", "--recency", "0.05")
-    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *flags)
-    assert (ended.code, report) == (2, {})
-    assert "item i0 has no date" in ended.err
+    data = _diary(workspace, "2023/05/29 (Mon) 10:00", newest="some day")
+    ended = memconform("bench", "--data", data, "--sdk", one_sdk, *_DATES)
+    assert ended.code == 2
+    assert "item new has no date, but 'some day'" in ended.err
 
 
 def test_tuning_that_a_trace_does_not_echo_is_not_measured(

@@ -132,6 +132,32 @@ def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path
     assert ended.out.count("FAIL ingest") > 1, ended.out
     assert 'health = "GET /PATH"' in ended.out
     failed = {line for line in ended.out.splitlines() if line.startswith("FAIL")}
-    assert ended.out.endswith(f"own: {len(failed)} steps failed, 1 warning: conform decides\n"), (
-        ended.out
+    skipped = [line for line in ended.out.splitlines() if line.startswith("skip")]
+    assert ended.out.endswith(
+        f"own: {len(failed)} steps failed, {len(skipped)} untested, 2 warnings: conform decides\n"
+    ), ended.out
+
+
+def test_what_a_failed_ingest_leaves_untested_is_listed(memconform: Call, workspace: Path) -> None:
+    (workspace / "own.py").write_text(_OWN_ROUTES)
+    (workspace / "sdk.toml").write_text(
+        'name = "own"\nlanguage = "python"\n[ready]\npath = "/up"\n'
+        '[serve]\nargv = ["{python}", "own.py", "{host}", "{port}"]\n'
+        '[capabilities]\nprofiles = ["core", "ask"]\nmodes = ["bm25"]\n'
     )
+    ended = memconform("doctor", "--sdk", "sdk.toml")
+    assert ended.code == 3, ended.out
+    skipped = {
+        line[5:26].strip(): line[26:] for line in ended.out.splitlines() if line[:4] == "skip"
+    }
+    assert list(skipped) == ["search bm25", "ask", "ingest batch", "delete brain"], ended.out
+    for step, route in (
+        ("search bm25", "/search"),
+        ("ask", "/ask"),
+        ("ingest batch", "/ingest/batch"),
+    ):
+        assert skipped[step].startswith("untested, because ingest failed (http_404: POST ")
+        assert f"{route}: 404" in skipped[step]
+    # What fails for a reason of its own is shown as such.
+    assert "warn list brains" in ended.out
+    assert "warn error response" in ended.out

@@ -1,12 +1,17 @@
 """The level of chance beside counted draws."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
 
-from memconform.bench.chance import chance_levels, chance_of_all, chance_of_any
-from memconform.bench.records import QueryRecord, Relevance
-from memconform.bench.tasks import ALL, OFFICIAL, QueryPlanner, Task
+from memconform.bench.chance import (
+    chance_by_session,
+    chance_levels,
+    chance_of_all,
+    chance_of_any,
+)
+from memconform.bench.records import QueryRecord, Relevance, SessionSizes
+from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Task
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
 
@@ -68,3 +73,63 @@ def test_the_searched_items_of_a_task_are_those_of_its_haystack_or_its_candidate
     assert (views[ALL].searched_gold, views[OFFICIAL].searched_gold) == (1, 2)
     task = Task("h", query, {ALL: ("a",)}, {}, 2, frozenset({"b"}), frozenset({"b"}))
     assert task.views([])[ALL].searched_gold == 0
+
+
+@pytest.mark.parametrize(
+    ("relevant", "other"),
+    [([1], [1]), ([3], [1, 2]), ([1, 2], [3, 1]), ([2, 1], []), ([1, 1], [4]), ([1, 1, 2], [2, 1])],
+)
+def test_the_chance_by_session_is_that_of_all_orders_of_turns(
+    relevant: list[int], other: list[int]
+) -> None:
+    gold = set(range(len(relevant)))
+    turns = [session for session, size in enumerate(relevant + other) for _ in range(size)]
+    ks = (1, 2, 3, 5)
+    orders = [list(dict.fromkeys(order)) for order in permutations(turns)]
+    expected = [
+        (
+            sum(not gold.isdisjoint(order[:k]) for order in orders) / len(orders),
+            sum(gold.issubset(order[:k]) for order in orders) / len(orders),
+        )
+        for k in ks
+    ]
+    sizes = SessionSizes(relevant=relevant, other=other)
+    assert chance_by_session(sizes, len(gold), ks) == [pytest.approx(pair) for pair in expected]
+    # A relevant session that is not searched is never found.
+    lacking = chance_by_session(sizes, len(gold) + 1, ks)
+    assert lacking == [pytest.approx((any_, 0)) for any_, _ in expected]
+    assert chance_by_session(SessionSizes(relevant=[], other=other), 1, ks) == [(0, 0)] * 4
+
+
+def test_sessions_of_one_size_are_drawn_like_items() -> None:
+    """Also with as many turns as LongMemEval's haystacks have."""
+    sizes = SessionSizes(relevant=[10] * 3, other=[10] * 45)
+    ks = (1, 10, 50)
+    expected = [(chance_of_any(48, 3, 3, k), chance_of_all(48, 3, 3, k)) for k in ks]
+    assert chance_by_session(sizes, 3, ks) == [pytest.approx(pair) for pair in expected]
+
+
+def test_a_view_by_session_has_the_level_of_its_turns() -> None:
+    query = Question("q", "What?", gold=("a1",))
+    items = tuple(Item(name, name) for name in ("a1", "a2", "b1", "b2", "b3", "c1"))
+    planner = QueryPlanner(
+        frozenset({"q"}),
+        depth=2,
+        official_gold=lambda _: ("a1",),
+        # As released: a turn without the answer forms a session of its own.
+        official_sessions=lambda _: {
+            name: "noans_a" if name == "a2" else name[0] for name in (item.id for item in items)
+        },
+    )
+    [task] = planner.tasks(Haystack("h", items, (query,)))
+    views = task.views([])
+    assert views[OFFICIAL_SESSIONS].session_sizes == SessionSizes(relevant=[1], other=[1, 1, 3])
+    record = _record(6, 1, 1).model_copy(update={"views": views})
+    levels = chance_levels([record], [1, 4])
+    assert levels[OFFICIAL_SESSIONS].metrics == pytest.approx(
+        {"recall_any@1": 100 / 6, "recall_any@4": 100, "recall_all@1": 100 / 6, "recall_all@4": 100}
+    )
+    assert not levels[OFFICIAL_SESSIONS].every_item_relevant
+    views[OFFICIAL_SESSIONS] = views[OFFICIAL_SESSIONS].model_copy(update={"session_sizes": None})
+    older = record.model_copy(update={"views": views})
+    assert OFFICIAL_SESSIONS not in chance_levels([record, older], [1])
