@@ -22,6 +22,7 @@ def require_comparable(rows: Sequence[StoredRow]) -> None:
     """
     first = rows[0]
     for other in rows[1:]:
+        _require_same_queries(first, other)
         for name in _DECISIVE:
             mine, yours = (getattr(each.report.settings, name) for each in (first, other))
             if mine != yours:
@@ -33,6 +34,19 @@ def require_comparable(rows: Sequence[StoredRow]) -> None:
                     code="unlike_runs",
                     hint="compare rows of one benchmark with equal options, queries and -k",
                 )
+
+
+def _require_same_queries(one: StoredRow, other: StoredRow) -> None:
+    """Check rows that recorded every query: by their settings they asked the same ones."""
+    is_complete = all(len(each.records) == each.row.queries for each in (one, other))
+    unlike = sorted(one.records.keys() ^ other.records.keys()) if is_complete else []
+    if unlike and one.report.settings.chosen_sha256 == other.report.settings.chosen_sha256:
+        raise UsageError(
+            f"{one.address} and {other.address} have different queries, such as {unlike[0]!r}, but"
+            " state that they asked the same",
+            code="unlike_runs",
+            hint="give results as `bench` wrote them: results/runs/<run-id>/result.json",
+        )
 
 
 def _causes(one: BenchReport, other: BenchReport) -> str:

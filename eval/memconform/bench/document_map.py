@@ -79,7 +79,7 @@ class DocumentMap:
             return {ITEM_ID: item.id}
         if moment is None:
             raise UsageError(
-                f"{haystack.id}: item {item.id} has no date, but {item.date!r}",
+                f"{haystack.id}: the date {item.date!r} of item {item.id} cannot be read",
                 code="no_item_date",
                 hint="--recency and --temporal rank by dates; an item without one would look old",
             )

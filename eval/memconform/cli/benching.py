@@ -24,7 +24,12 @@ from memconform.cli.bench_systems import (
 )
 from memconform.cli.exporting import require_exportable
 from memconform.cli.searching import cuts, searched_strategies, service_variables
-from memconform.cli.values import comma_separated, daemon_variables, request_headers
+from memconform.cli.values import (
+    comma_separated,
+    daemon_variables,
+    question_ids,
+    request_headers,
+)
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Progress
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
@@ -185,7 +190,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 
 def _selection(options: BenchOptions) -> QuerySelection:
     return QuerySelection(
-        ids=comma_separated(options.ids),
+        ids=question_ids(options.ids),
         categories=options.category,
         limit=options.limit,
         sample=options.sample,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memconform.cli.judging import OpenScorer
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
-from memconform.cli.values import comma_separated, daemon_variables, read_floors, request_headers
+from memconform.cli.values import daemon_variables, question_ids, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.wire import Mode, Profile
@@ -167,9 +167,7 @@ def select_questions(options: RunOptions) -> SelectedQuestions:
             code="two_seeds",
             hint="give only one of them",
         )
-    ids = comma_separated(options.ids)
-    if options.ids and not ids:
-        raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
+    ids = question_ids(options.ids)
     brain = options.brain
     if brain is not None and (not re.fullmatch(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
         raise UsageError(

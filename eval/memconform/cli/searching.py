@@ -92,7 +92,9 @@ def _numbers(flag: str, text: str | None) -> list[JsonValue]:
         return [json.loads(part) for part in comma_separated([text or ""])]
     except ValueError as error:
         raise UsageError(
-            f"{flag} {text} is not a list of numbers", code="bad_tuning", hint=f"write {flag} 1,2"
+            f"{flag} {text} is not a list of numbers",
+            code="bad_tuning",
+            hint=f"write numbers separated by commas, such as {flag} 0.5,1",
         ) from error
 
 

@@ -65,6 +65,18 @@ def comma_separated(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(part for text in values for part in text.split(",") if part)
 
 
+def question_ids(values: Sequence[str]) -> tuple[str, ...]:
+    """The ids of `--ids`; none if the flag is not given.
+
+    Raises:
+        UsageError: if it is given and names none, as with an empty variable (`no_ids`).
+    """
+    ids = comma_separated(values)
+    if values and not ids:
+        raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
+    return ids
+
+
 def _is_header_value(value: str) -> bool:
     return value.isascii() and value.isprintable()
 

@@ -1,6 +1,6 @@
 """The mean of several rates, each weighted alike, with its interval."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
 from statistics import fmean
 
@@ -32,7 +32,7 @@ def mean_of_rates(rates: Sequence[tuple[int, int]]) -> tuple[float, Interval]:
 
 
 def clustered_mean_of_rates(
-    rates: Sequence[Mapping[Hashable, tuple[int, int]]],
+    rates: Sequence[Mapping[str, tuple[int, int]]],
 ) -> tuple[float, Interval]:
     """The mean of rates whose trials come in clusters that they share, and its 95 % interval.
 

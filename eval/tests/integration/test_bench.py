@@ -438,7 +438,7 @@ def test_items_without_dates_cannot_be_ranked_by_dates(
     data = _diary(workspace, "2023/05/29 (Mon) 10:00", newest="some day")
     ended = memconform("bench", "--data", data, "--sdk", one_sdk, *_DATES)
     assert ended.code == 2
-    assert "item new has no date, but 'some day'" in ended.err
+    assert "the date 'some day' of item new cannot be read" in ended.err
 
 
 def test_tuning_that_a_trace_does_not_echo_is_not_measured(
@@ -604,6 +604,8 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--system", "null", "--alpha", "0.5"), "no strategy uses alpha 0.5"),
         (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
+        (("--system", "null", "--ids", ""), "--ids names no question"),
+        (("--system", "null", "--ids", ","), "--ids names no question"),
     ],
 )
 def test_invalid_options_are_reported_before_anything_runs(

@@ -377,6 +377,18 @@ class TestCommands:
             assert "monday#flat-bm25 has no counterpart" in capsys.readouterr().err
             assert self._call("diff", first, second, "--quiet", "--fail-on", "regression") == 5
 
+    def test_rows_that_state_the_same_queries_have_them(
+        self, result: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Edited ids dropped out of every comparison without a word."""
+        _edited(
+            result,
+            '"system":"go","strategy":"bm25","haystack":"h-q1","query":"q1"',
+            '"system":"go","strategy":"bm25","haystack":"h-q1","query":"Q1"',
+        )
+        assert self._call("parity", result) == 2
+        assert "have different queries, such as 'Q1'" in capsys.readouterr().err
+
     def test_results_of_other_commands_are_not_mixed_in(
         self, result: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -18,6 +18,7 @@ from memconform.errors import NothingSelectedError
 from memconform.scoring.error_text import error_message, resembles_error
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import JudgeSettings
+from memconform.scoring.judge.rubric import settled_if_blank
 from memconform.scoring.judge.scorer import JudgeScorer
 
 Prompts = Literal["own", "official"]
@@ -113,7 +114,7 @@ class AnswerSelection:
                 for name, text in answers.items()
                 if name not in self.errors and resembles_error(text)
             ],
-            empty=sum(not text.strip() for text in answers.values()),
+            empty=sum(settled_if_blank(text) is not None for text in answers.values()),
             same_text=_same_text(answers.values()),
         )
 

@@ -1,6 +1,6 @@
 """From judgements of answers to accuracies."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from memconform.bench.qa.records import (
@@ -99,11 +99,11 @@ def _by_cluster(
     by_category: Mapping[str, Sequence[Question]],
     passed: Mapping[str, bool],
     clusters: Mapping[str, str] | None,
-) -> list[dict[Hashable, tuple[int, int]]]:
+) -> list[dict[str, tuple[int, int]]]:
     """Right answers and questions of each category, by conversation."""
     tables = []
     for questions in by_category.values():
-        table: dict[Hashable, tuple[int, int]] = {}
+        table: dict[str, tuple[int, int]] = {}
         for question in questions:
             cluster = clusters[question.id] if clusters else question.id
             right, asked = table.get(cluster, (0, 0))
@@ -115,7 +115,7 @@ def _by_cluster(
 def _task_average(
     accuracies: Mapping[str, Accuracy],
     categories: Collection[str],
-    tables: Sequence[Mapping[Hashable, tuple[int, int]]],
+    tables: Sequence[Mapping[str, tuple[int, int]]],
 ) -> TaskAverage:
     rate = None
     measured = {name for name, accuracy in accuracies.items() if accuracy.rate is not None}
