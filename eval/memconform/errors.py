@@ -95,8 +95,14 @@ _SHORT_NAME = 3
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `did you mean …?` for a misspelt name, or an empty string if no name is close."""
+    names = list(known)
+    # A beginning is no misspelling: longmemeval_s is closer to longmemeval_oracle than to
+    # longmemeval_s_cleaned, by their letters.
+    longer = [each for each in names if len(name) >= _SHORT_NAME and each.startswith(name)]
+    if longer:
+        return f"did you mean {min(longer, key=len)!r}?"
     # One wrong letter of two is half the name. In longer names, half the letters in common is no
     # misspelling: it would suggest 'computing' for 'nothing' (0.63).
     cutoff = 0.5 if len(name) <= _SHORT_NAME else 0.7
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
     return f"did you mean {matches[0]!r}?" if matches else ""

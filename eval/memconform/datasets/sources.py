@@ -123,10 +123,17 @@ def find_data(named: str) -> Path:
     """The path that `--data` means: the path itself, or that of a fetched source of this name.
 
     Raises:
-        UsageError: if it is a source that was not fetched (`not_fetched`).
+        UsageError: if it is a source that was not fetched (`not_fetched`), or neither a path nor a
+            source, but nearly a source's name (`unknown_source`).
     """
     path = Path(named)
-    if path.exists() or named not in known_sources():
+    if path.exists():
+        return path
+    if named not in known_sources():
+        if hint := nearest(named, known_sources()):
+            raise UsageError(
+                f"{named} does not exist, and is no source", code="unknown_source", hint=hint
+            )
         return path
     place = fetched(named)
     if place is None:

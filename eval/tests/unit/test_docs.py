@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 from memconform.contract.dialect import Dialect
 from memconform.daemons.manifest import Manifest
+from memconform.datasets.sources import find_data, known_sources
+from memconform.errors import UsageError
 
 _CHECKOUT = Path(__file__).parents[3]
 _SDK_AUTHORS = _CHECKOUT / "docs" / "SDK-AUTHORS.md"
@@ -90,6 +92,22 @@ def test_a_link_with_the_name_of_a_document_leads_there() -> None:
     for document in [_CHECKOUT / "README.md", *(_CHECKOUT / "docs").glob("*.md")]:
         assert _misnamed_links(document.read_text(encoding="utf-8")) == [], document
     assert _misnamed_links("[A.md](docs/A.md#x) [RESULTS.md](EXIT-CODES.md)") != []
+
+
+def _unknown_datasets(text: str) -> list[str]:
+    """Names that a command downloads, and that no source has."""
+    named = re.findall(r"datasets fetch ([a-z][a-z0-9_]*)", text)
+    return [name for name in named if name not in known_sources()]
+
+
+def test_documented_downloads_are_of_known_datasets() -> None:
+    """The page about answers downloaded a dataset that does not exist."""
+    texts = [document.read_text(encoding="utf-8") for document in _documents()]
+    assert [name for text in texts for name in _unknown_datasets(text)] == []
+    assert _unknown_datasets("memconform datasets fetch longmemeval_s") == ["longmemeval_s"]
+    with pytest.raises(UsageError, match="is no source") as caught:
+        find_data("longmemeval_s")
+    assert caught.value.hint == "did you mean 'longmemeval_s_cleaned'?"
 
 
 def test_the_runs_of_the_page_about_dialects_need_no_key_and_name_their_questions() -> None:

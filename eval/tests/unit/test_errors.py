@@ -32,6 +32,12 @@ def test_a_name_with_half_the_letters_in_common_is_not_suggested() -> None:
     assert nearest("nothing", ["computing", "facts"]) == ""
 
 
+def test_a_beginning_of_a_name_is_completed() -> None:
+    """The oracle was suggested for the file S, on which every session scores 100."""
+    names = ["longmemeval_oracle", "longmemeval_s_cleaned"]
+    assert nearest("longmemeval_s", names) == "did you mean 'longmemeval_s_cleaned'?"
+
+
 @pytest.mark.parametrize(("name", "hint"), [("pi", "did you mean 'py'?"), ("rust", "")])
 def test_nearest(name: str, hint: str) -> None:
     assert nearest(name, ["py", "go", "ts"]) == hint
