@@ -9,7 +9,8 @@ from memconform.cli.grouping import OUTPUT, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import writable_exports
-from memconform.errors import ExitCode
+from memconform.datasets.files import read_text
+from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.reports.tables import tables
 from memconform.storage.writing import replacing
@@ -85,7 +86,7 @@ def tables_command(checkout: Path, *, check: bool) -> ExitCode:
     """
     code = ExitCode.OK
     for table in tables(checkout):
-        content = table.readme.read_text(encoding="utf-8")
+        content = _content(table.readme)
         updated = table.placed(content)
         if updated == content:
             echo(f"{table.readme}: {table.name} is up to date")
@@ -97,3 +98,15 @@ def tables_command(checkout: Path, *, check: bool) -> ExitCode:
                 file.write_text(updated)
             echo(f"{table.readme}: {table.name} updated")
     return code
+
+
+def _content(readme: Path) -> str:
+    """The text of a README, with line ends as in the tables."""
+    try:
+        return read_text(readme).replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{readme} is not UTF-8 at byte {error.start}",
+            code="dataset_unreadable",
+            hint="save it as UTF-8",
+        ) from error

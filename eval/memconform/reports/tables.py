@@ -14,6 +14,7 @@ from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.printing.plurals import plural
 from memconform.reports.mutation import mutation_table
+from memconform.reports.others import comparison_table, dates_comparison_table, read_others
 from memconform.reports.rates import format_rate
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
@@ -63,15 +64,23 @@ def tables(checkout: Path) -> list[Table]:
     lme_results = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
     scores = _read(published / "mutation.json")["by_profile"]
     mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
-    benches = [_bench(path) for path in sorted((published / "bench").glob("*.json"))]
+    by_name = {path.stem: _bench(path) for path in sorted((published / "bench").glob("*.json"))}
+    benches = list(by_name.values())
     dated = [report for report in benches if any(map(_by_date, report.rows))]
     undated = [report for report in benches if report not in dated]
+    memini = read_others(published / "memini.json")
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
         Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(undated)),
         Table(checkout / "docs" / "BENCH.md", "bench-official", _official_table(undated)),
         Table(checkout / "docs" / "BENCH.md", "bench-dates", _dates_table(dated)),
+        Table(checkout / "docs" / "BENCH.md", "bench-memini", comparison_table(memini, by_name)),
+        Table(
+            checkout / "docs" / "BENCH.md",
+            "bench-memini-dates",
+            dates_comparison_table(memini, by_name),
+        ),
     ]
 
 

@@ -1,5 +1,6 @@
 """Figures in READMEs are those that are published, and those are what the daemon reaches."""
 
+import codecs
 import json
 import shutil
 from collections import Counter
@@ -17,7 +18,7 @@ def test_readme_tables_match_the_published_results(
 ) -> None:
     ended = installed("report", "tables", "--check", CHECKOUT)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.count("is up to date") == 5
+    assert ended.out.count("is up to date") == 7
 
 
 def test_detects_a_figure_that_was_edited_by_hand(
@@ -34,6 +35,13 @@ def test_detects_a_figure_that_was_edited_by_hand(
     assert (ended.code, "lme differs" in ended.err) == (1, True)
     ended = memconform("report", "tables")
     assert (ended.code, readme.read_text()) == (0, published)
+    # As an editor on Windows may save it.
+    readme.write_bytes(codecs.BOM_UTF8 + published.replace("\n", "\r\n").encode())
+    ended = memconform("report", "tables", "--check")
+    assert (ended.code, ended.err) == (0, "")
+    readme.write_bytes(b"\xff" + published.encode())
+    ended = memconform("report", "tables")
+    assert (ended.code, "is not UTF-8 at byte 0" in ended.err) == (2, True)
     readme.write_text(published.replace("<!-- lme: begin -->", ""))
     ended = memconform("report", "tables")
     assert (ended.code, "has no <!-- lme: begin -->" in ended.err) == (2, True)
