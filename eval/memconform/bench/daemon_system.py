@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Index, SearchResult, Session
+from memconform.bench.system import Index, OwnAnswer, SearchResult, Session
 from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
@@ -132,11 +132,12 @@ class DaemonSystem:
             ) as client,
         ):
             version = await read_version(client)
-            monitor = DaemonMonitor(daemon)
+            monitor, reader = DaemonMonitor(daemon), DaemonMonitor(daemon)
             try:
-                yield _Session(self, daemon, client, monitor, launch.state, version)
+                yield _Session(self, daemon, client, monitor, reader, launch.state, version)
             finally:
                 monitor.close()
+                reader.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class _Session:
     daemon: Daemon
     client: ContractClient
     monitor: DaemonMonitor
+    reader: DaemonMonitor
+    """For the calls of its own reader, which may be stuck while its search is well."""
     state: Path
     version: Version | None
 
@@ -273,14 +276,14 @@ class _Brain:
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
-    async def answer(self, task: Task, strategy: Strategy) -> str:
+    async def answer(self, task: Task, strategy: Strategy, found: SearchResult) -> OwnAnswer:
         """The answer of the daemon's augmented reader, which is told the day of the question.
 
         Its failures are those of a reader: they never count as failures of the daemon's search.
         """
-        client, monitor, system = self.session.client, self.session.monitor, self.session.system
-        if monitor.halted is not None:
-            raise monitor.halted
+        client, monitor, system = self.session.client, self.session.reader, self.session.system
+        if (halted := self.session.monitor.halted or monitor.halted) is not None:
+            raise halted
         search = self._request(task, strategy)
         shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
         asked_at = to_date_time(task.query.question_date)
@@ -295,21 +298,30 @@ class _Brain:
             _require_strategy(asked.retrieve.trace, search, system.runner.auto_modes)
             # Chunks of another haystack, or of no document, are an error as in a search.
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
-            if not ranking and await self._finds(task, search):
-                raise ContractViolatedError(
-                    "short_ranking", "the reader retrieved nothing, and a search finds something"
-                )
+            self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
         except CallError as error:
+            monitor.failed(error)
             if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
                 self._doubt = error
             raise
-        return asked.text
+        monitor.answered()
+        return OwnAnswer(asked.text, ranking)
 
-    async def _finds(self, task: Task, request: SearchRequest) -> bool:
-        """Whether a search finds something."""
-        client, monitor = self.session.client, self.session.monitor
-        found, _ = await monitor.call(client.search(self.session.system.brain, request))
-        return bool(self.document_map.to_item_ranking(task, found.chunks))
+    def _require_as_many(
+        self, chunks: int, ranking: Sequence[str], top_k: int, found: SearchResult
+    ) -> None:
+        """Raise CallError (`short_ranking`) if a reader had fewer items than a search finds.
+
+        With fewer chunks than it was asked for, a reader had all that there are. A daemon with a
+        dialect may not know how many it is asked for; of it, only nothing at all is an error.
+        """
+        is_own = self.session.system.runner.dialect is None
+        if chunks < top_k and len(ranking) < len(found.ranking) and (is_own or not ranking):
+            raise ContractViolatedError(
+                "short_ranking",
+                f"the reader retrieved {chunks} chunks of {len(ranking)} items, and a search finds"
+                f" {len(found.ranking)} items; {top_k} chunks were requested",
+            )
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

@@ -57,6 +57,13 @@ class Arm:
         """What the system retrieved; None if that was not measured."""
         return None if self.row is None else self.row.measured(question)
 
+    def is_from_other_items(self, question: str) -> bool:
+        """Whether the daemon's own reader retrieved anything else than its search did first."""
+        record = self.ranking(question)
+        if record is None or record.answer_ranking is None:
+            return False
+        return record.ranking[: len(record.answer_ranking)] != record.answer_ranking
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPlan:
