@@ -110,6 +110,21 @@ def _require_no_score(report: dict[str, Any]) -> None:
         assert arm_of(report, arm["name"])["kept"] is None or arm["kept"]["share"] is None
 
 
+def test_a_budget_that_ends_between_reader_and_judge_is_no_wrong_answer(
+    memconform: Call, bench: str, service: Service
+) -> None:
+    flags = ("--reader", "fake", "--judge", NAMES[0], "--arms", "oracle,no-memory")
+    ended, report = answer(memconform, bench, *flags, "--max-cost-usd", "0")
+    assert ended.code == 6, ended.err
+    assert service.calls == 0
+    for arm in report["arms"]:
+        assert overall(report, arm["name"])["rate"] is None
+        assert arm["incident"]["code"] == "budget_spent"
+    ended, report = answer(memconform, bench, *flags)
+    assert ended.code == 0, ended.err
+    assert correct(report)["oracle"] == QUESTIONS
+
+
 def test_two_calls_at_once_share_the_cache_and_agree(
     memconform: Call, bench: str, service: Service, environment: dict[str, str], workspace: Path
 ) -> None:

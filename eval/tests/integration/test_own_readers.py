@@ -96,6 +96,22 @@ def test_a_reader_that_hangs_is_not_waited_for_again_and_again(
     assert overall(report, _OWN)["rate"] is None
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_answer_of_a_stored_result_is_not_measured(
+    memconform: Call, scripted: Callable[..., Path], data: Path, text: str
+) -> None:
+    bench = run_bench(memconform, data, "--sdk", scripted(), "-k", "1", "--answers")
+    path = data.parent / "results" / "runs" / bench / "result.json"
+    result = json.loads(path.read_text())
+    result["questions"][0]["answer"] = text
+    path.write_text(json.dumps(result))
+    ended, report = answer(memconform, bench, "--arms", "none")
+    assert ended.code == 3, ended.err
+    [failure] = arm_of(report, _OWN)["failures"]
+    assert "no_answer" in failure
+    assert overall(report, _OWN)["rate"] is None
+
+
 def test_a_resumed_bench_asks_again_what_its_reader_did_not_answer(
     memconform: Call, scripted: Callable[..., Path], data: Path
 ) -> None:

@@ -135,8 +135,8 @@ def _unanswerable(arm: Arm, task: Task) -> Failure | None:
         )
     if not arm.is_daemons_own or record is None:
         return None
-    if record.answer is None:
-        return record.answer_error or Failure(code="no_answer", message="")
+    if record.answer is None or not record.answer.strip():
+        return record.answer_error or Failure(code="no_answer", message="the answer is empty")
     message = error_message(task.question, record.answer)
     return None if message is None else Failure(code="error_text", message=message)
 
