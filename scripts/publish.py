@@ -4,9 +4,11 @@ python scripts/publish.py lme           pass rates on lme
 python scripts/publish.py mutation      the mutation score, which takes minutes
 python scripts/publish.py bench         the real benchmarks, which takes half an hour
 python scripts/publish.py bench/NAME    one of them
+python scripts/publish.py answers       answers by the scripted reader, which takes minutes
+python scripts/publish.py answers/NAME  those of one benchmark
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
-that embed need memconform[minilm].
+that embed need memconform[minilm], and those of answers memconform[qa].
 """
 
 import json
@@ -14,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +81,14 @@ _BENCHES = {
 }
 """Arguments of the published benches; `@` marks a path below the data folder."""
 
+_ASKED = ("--sdk", "all", "--no-skip", "-k", "5,10", "--require-agreement")
+_ANSWERS = {
+    "longmemeval-s": (*_S, "--limit", "50", *_ASKED),
+    "locomo": (*_LOCOMO[:4], "--level", "session", "--limit", "500", *_ASKED),
+}
+"""Arguments of the benches whose rankings are read for the published answers."""
+_READ = ("--reader", "fake", "--judge", "fake", "--top-k", "5")
+
 
 def measure(mode: str) -> dict[str, Any]:
     """Run lme in a mode on all SDKs, and return the figures to publish."""
@@ -129,16 +140,42 @@ def measure_mutation() -> dict[str, Any]:
 def measure_bench(name: str) -> dict[str, Any]:
     """Run a bench on the real files, and return its report without paths of this machine."""
     arguments = _BENCHES[name]
-    data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
-    flags = [str(data / part.removeprefix("@")) if part[0] == "@" else part for part in arguments]
     with tempfile.TemporaryDirectory() as output:
-        report = Path(output) / "report.json"
-        command: list[str | Path] = [_PROGRAM, "bench", *flags, "--output", output]
-        command += ["--json", report]
-        subprocess.run(command, cwd=_CHECKOUT, check=True)
-        measured: dict[str, Any] = json.loads(report.read_text())
+        measured = _bench(arguments, Path(output))
     measured["command"] = ["memconform", "bench", *(part.rpartition("/")[2] for part in arguments)]
     measured["source"]["path"] = Path(measured["source"]["path"]).name
+    return measured
+
+
+def _bench(arguments: Sequence[str], output: Path) -> dict[str, Any]:
+    """Run a bench whose results go to `output`, and return its report."""
+    data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
+    flags = [str(data / part.removeprefix("@")) if part[0] == "@" else part for part in arguments]
+    report = output / "report.json"
+    command: list[str | Path] = [_PROGRAM, "bench", *flags, "--output", output, "--json", report]
+    subprocess.run(command, cwd=_CHECKOUT, check=True)
+    measured: dict[str, Any] = json.loads(report.read_text())
+    return measured
+
+
+def measure_answers(name: str) -> dict[str, Any]:
+    """Have the rankings of a bench read, and return the report: ids and figures, no texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder)
+        run: str = _bench(_ANSWERS[name], output)["run_id"]
+        report = output / "answers.json"
+        command: list[str | Path] = [_PROGRAM, "answer", run, *_READ]
+        command += ["--output", output, "--json", report]
+        # Replies of the scripted reader are cached apart from those that somebody paid for.
+        cache = {"MEMCONFORM_CACHE": str(output / "cache")}
+        subprocess.run(command, cwd=_CHECKOUT, env=os.environ | cache, check=True)
+        measured: dict[str, Any] = json.loads(report.read_text())
+    if measured["exit_code"] or any(arm["failures"] for arm in measured["arms"]):
+        # Messages of failures are the one text of a report that may quote the benchmark.
+        sys.exit(f"{name}: not every question was answered")
+    bench = ("memconform", "bench", *(part.rpartition("/")[2] for part in _ANSWERS[name]))
+    measured["command"] = [*bench, "&&", "memconform", "answer", run, *_READ]
+    measured["data"]["path"] = Path(measured["data"]["path"]).name
     return measured
 
 
@@ -157,6 +194,9 @@ def main() -> None:
     for name in _BENCHES:
         if "bench" in parts or f"bench/{name}" in parts:
             _publish(f"bench/{name}", measure_bench(name))
+    for name in _ANSWERS:
+        if "answers" in parts or f"answers/{name}" in parts:
+            _publish(f"answers/{name}", measure_answers(name))
     subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
 
 

@@ -1,11 +1,12 @@
 """What a daemon has ingested as an index: verification, searches and answers of the contract."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.records import IndexRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import SearchResult
+from memconform.bench.system import OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
@@ -42,6 +43,8 @@ class DaemonIndex:
 
     client: ContractClient
     monitor: DaemonMonitor
+    reader: DaemonMonitor
+    """For the calls of its own reader, which may be stuck while its search is well."""
     document_map: DocumentMap
     verifier: IndexVerifier
     record: IndexRecord
@@ -53,6 +56,8 @@ class DaemonIndex:
     """What the daemon may serve for mode auto."""
     answer_depth: int | None
     """Chunks from which its own reader answers each question; None if it is not asked."""
+    is_own: bool
+    """Whether it speaks the contract itself, without a dialect."""
     _doubt: CallError | None = field(default=None, init=False)
     """A failure that puts all results since the last verification in doubt."""
     _missed: set[str] = field(default_factory=set, init=False)
@@ -118,14 +123,14 @@ class DaemonIndex:
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
-    async def answer(self, task: Task, strategy: Strategy) -> str:
+    async def answer(self, task: Task, strategy: Strategy, found: SearchResult) -> OwnAnswer:
         """The answer of the daemon's augmented reader, which is told the day of the question.
 
         Its failures are those of a reader: they never count as failures of the daemon's search.
         """
-        client, monitor = self.client, self.monitor
-        if monitor.halted is not None:
-            raise monitor.halted
+        client, monitor = self.client, self.reader
+        if (halted := self.monitor.halted or monitor.halted) is not None:
+            raise halted
         search = self._request(task, strategy)
         shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
         asked_at = to_date_time(task.query.question_date)
@@ -140,21 +145,29 @@ class DaemonIndex:
             _require_strategy(asked.retrieve.trace, search, self.auto_modes)
             # Chunks of another haystack, or of no document, are an error as in a search.
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
-            if not ranking and await self._finds(task, search):
-                raise ContractViolatedError(
-                    "short_ranking", "the reader retrieved nothing, and a search finds something"
-                )
+            self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
         except CallError as error:
+            monitor.failed(error)
             if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
                 self._doubt = error
             raise
-        return asked.text
+        monitor.answered()
+        return OwnAnswer(asked.text, ranking)
 
-    async def _finds(self, task: Task, request: SearchRequest) -> bool:
-        """Whether a search finds something."""
-        client, monitor = self.client, self.monitor
-        found, _ = await monitor.call(client.search(self.brain, request))
-        return bool(self.document_map.to_item_ranking(task, found.chunks))
+    def _require_as_many(
+        self, chunks: int, ranking: Sequence[str], top_k: int, found: SearchResult
+    ) -> None:
+        """Raise CallError (`short_ranking`) if a reader had fewer items than a search finds.
+
+        With fewer chunks than it was asked for, a reader had all that there are. A daemon with a
+        dialect may not know how many it is asked for; of it, only nothing at all is an error.
+        """
+        if chunks < top_k and len(ranking) < len(found.ranking) and (self.is_own or not ranking):
+            raise ContractViolatedError(
+                "short_ranking",
+                f"the reader retrieved {chunks} chunks of {len(ranking)} items, and a search finds"
+                f" {len(found.ranking)} items; {top_k} chunks were requested",
+            )
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

@@ -110,11 +110,12 @@ class DaemonSystem:
             ) as client,
         ):
             version = await read_version(client)
-            monitor = DaemonMonitor(daemon)
+            monitor, reader = DaemonMonitor(daemon), DaemonMonitor(daemon)
             try:
-                yield _RunningDaemon(self, daemon, client, monitor, launch.state, version)
+                yield _RunningDaemon(self, daemon, client, monitor, reader, launch.state, version)
             finally:
                 monitor.close()
+                reader.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,8 @@ class _RunningDaemon:
     daemon: Daemon
     client: ContractClient
     monitor: DaemonMonitor
+    reader: DaemonMonitor
+    """For the calls of its own reader, which may be stuck while its search is well."""
     state: Path
     version: Version | None
 
@@ -176,6 +179,7 @@ class _RunningDaemon:
             yield DaemonIndex(
                 self.client,
                 self.monitor,
+                self.reader,
                 document_map,
                 verifier,
                 record,
@@ -183,6 +187,7 @@ class _RunningDaemon:
                 shared=self.system.shared,
                 auto_modes=self.system.runner.auto_modes,
                 answer_depth=self.system.answer_depth,
+                is_own=self.system.runner.dialect is None,
             )
         if self.monitor.halted is None:
             # If this fails, the brain goes with the daemon's state or with the next seeding.

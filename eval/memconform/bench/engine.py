@@ -23,7 +23,13 @@ from memconform.bench.plan import BenchPlan
 from memconform.bench.records import JournalRecord, QueryRecord
 from memconform.bench.report_builder import BenchReportBuilder
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import AnsweringIndex, Index, RunningSystem, System
+from memconform.bench.system import (
+    AnsweringIndex,
+    Index,
+    RunningSystem,
+    SearchResult,
+    System,
+)
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
@@ -199,7 +205,7 @@ async def _run_query(
             return record.model_copy(update={"error": _failure(error, exchanges)})
     answered: dict[str, object] = {}
     if plan.answers and isinstance(index, AnsweringIndex):
-        answered = await _answer(index, strategy, task)
+        answered = await _answer(index, strategy, task, result)
     return record.model_copy(
         update={
             **answered,
@@ -213,16 +219,19 @@ async def _run_query(
     )
 
 
-async def _answer(index: AnsweringIndex, strategy: Strategy, task: Task) -> dict[str, object]:
+async def _answer(
+    index: AnsweringIndex, strategy: Strategy, task: Task, found: SearchResult
+) -> dict[str, object]:
     """The fields of a record that say what a system's own reader answered."""
     with record_exchanges() as exchanges:
         try:
-            return {"answer": await index.answer(task, strategy)}
+            own = await index.answer(task, strategy, found)
         except CallError as error:
             return {"answer_error": _failure(error, exchanges)}
         except DaemonError as error:
             # The next search meets it, too; what this one found is kept.
             return {"answer_error": Failure(code=error.code, message=error.message)}
+    return {"answer": own.text, "answer_ranking": list(own.ranking)}
 
 
 def _failure(error: CallError, exchanges: Sequence[Exchange]) -> Failure:

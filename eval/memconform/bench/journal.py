@@ -35,14 +35,16 @@ class ResumeState:
     indexes: dict[tuple[str, str], IndexRecord] = field(default_factory=dict)
     """By system and haystack."""
     queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
-    """By system, strategy and query; queries that were not measured are absent and run again."""
+    """By system, strategy and query; queries that were not measured, or not answered with
+    `--answers`, are absent and run again."""
     _unverified: list[IndexRecord | QueryRecord] = field(default_factory=list, compare=False)
     """Measurements that no verification has followed yet."""
 
     def add(self, record: JournalRecord) -> None:
         """Apply the next record of the journal."""
         match record:
-            case IndexRecord() | QueryRecord(error=None):
+            # What the daemon's own reader failed to answer is asked again, as a failed search is.
+            case IndexRecord() | QueryRecord(error=None, answer_error=None):
                 self._unverified.append(record)
             case IndexVerified():
                 for measurement in self._unverified:

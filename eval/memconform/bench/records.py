@@ -119,6 +119,8 @@ class QueryRecord(Record):
     """Why the query was not measured."""
     answer: str | None = None
     """What the daemon's own reader answered, with `--answers`."""
+    answer_ranking: list[str] | None = None
+    """The items that it retrieved for this; null without an answer, and in older results."""
     answer_error: Failure | None = None
     """Why there is no answer, if there should be one."""
 

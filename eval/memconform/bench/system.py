@@ -32,6 +32,15 @@ class SearchResult:
     """The texts that were returned, best first, if the task asks for memories."""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """What a system's own reader answered."""
+
+    text: str
+    ranking: tuple[str, ...]
+    """Ids of the items that it retrieved, best first, each once."""
+
+
 class Index(Protocol):
     """A searchable index of one or several haystacks."""
 
@@ -60,8 +69,13 @@ class Index(Protocol):
 class AnsweringIndex(Index, Protocol):
     """An index with a reader of its own."""
 
-    async def answer(self, task: Task, strategy: Strategy) -> str:
+    async def answer(self, task: Task, strategy: Strategy, found: SearchResult) -> OwnAnswer:
         """Answer the task's question from what the strategy retrieves.
+
+        Args:
+            task: the query.
+            strategy: how the system retrieves.
+            found: what its search has found for the task.
 
         Raises:
             CallError: if this question was not answered.

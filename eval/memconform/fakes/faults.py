@@ -178,6 +178,13 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     "other_item": lambda chunks: [{**chunk, "metadata": {"item_id": "x"}} for chunk in chunks],
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
 }
+ASK_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
+    "ask_finds_nothing": lambda _: [],
+    "ask_finds_one": lambda chunks: chunks[:1],
+    "ask_skips_first": lambda chunks: chunks[1:],
+}
+"""Faults of what is retrieved for an answer, of one chunk more than were asked for; searches are
+right."""
 ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
 START_FAULTS = ("exits", "hostile_log", "exits_after_noise", "noisy", "never_listens")
 STATE_FAULTS = (
@@ -203,6 +210,7 @@ STATE_FAULTS = (
     "truncates",
     "mode_not_served",
     "ignores_prefix",
+    "ask_ignores_prefix",
     "no_chunks",
     "lists_no_brain",
     "plain_errors",
@@ -216,5 +224,6 @@ FAULTS = (
     *STREAM_FAULTS,
     *EVENT_FAULTS,
     *RANKING_FAULTS,
+    *ASK_FAULTS,
     *ENCODINGS,
 )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from memconform.fakes.faults import (
+    ASK_FAULTS,
     ENCODINGS,
     EVENT_FAULTS,
     EXCHANGE_FAULTS,
@@ -231,8 +232,15 @@ class ScriptedDaemon:
         if strikes and self._fault in EXCHANGE_FAULTS:
             await EXCHANGE_FAULTS[self._fault](exchange)
             return
+        top_k = int(body.get("topK", 5))
+        if self._fault == "ask_ignores_prefix":
+            body = {name: value for name, value in body.items() if name != "filters"}
+        if strikes and self._fault in ASK_FAULTS:
+            body = body | {"topK": top_k + 1}
         result = self._retrieve(brain, question, body)
-        events = _events(result, int(body.get("topK", 5)))
+        if strikes and self._fault in ASK_FAULTS:
+            result["chunks"] = ASK_FAULTS[self._fault](result["chunks"])
+        events = _events(result, top_k)
         if strikes and self._fault in EVENT_FAULTS:
             events = EVENT_FAULTS[self._fault](events)
         encode_event = ENCODINGS.get(self._fault if strikes else "", encode)

@@ -149,6 +149,12 @@ def _faults(report: AnswerReport) -> Iterator[str]:
         yield from (f"  {failure}" for failure in arm.failures)
         if arm.incident is not None and arm.incident.hint:
             yield f"  try: {arm.incident.hint}"
+    for arm in report.arms:
+        if arm.other_retrieval:
+            yield (
+                f"{arm.name}: {plural(arm.other_retrieval, 'answer', spec=',')} from other items"
+                " than the daemon's search found: the two arms differ in more than the reader"
+            )
 
 
 def _counts(arm: ArmReport) -> str:

@@ -8,11 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from memconform.bench.answering.records import AnswerReport, ArmReport
 from memconform.bench.records import BenchReport, Row, Scores
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.printing.plurals import plural
+from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.mutation import mutation_table
 from memconform.reports.others import comparison_table, dates_comparison_table, read_others
 from memconform.reports.rates import format_rate
@@ -69,6 +71,7 @@ def tables(checkout: Path) -> list[Table]:
     dated = [report for report in benches if any(map(_by_date, report.rows))]
     undated = [report for report in benches if report not in dated]
     memini = read_others(published / "memini.json")
+    answers = [_answers(path) for path in sorted((published / "answers").glob("*.json"))]
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
@@ -81,6 +84,7 @@ def tables(checkout: Path) -> list[Table]:
             "bench-memini-dates",
             dates_comparison_table(memini, by_name),
         ),
+        Table(checkout / "docs" / "ANSWERS.md", "answers", _answers_table(answers)),
     ]
 
 
@@ -102,6 +106,17 @@ def _bench(path: Path) -> BenchReport:
             f"{path} is not a bench report: {first_fault(error)}",
             code="not_published",
             hint="publish it again: scripts/publish.py bench",
+        ) from error
+
+
+def _answers(path: Path) -> AnswerReport:
+    try:
+        return AnswerReport.model_validate(_read(path))
+    except ValidationError as error:
+        raise UsageError(
+            f"{path} is not a report of answers: {first_fault(error)}",
+            code="not_published",
+            hint="publish it again: scripts/publish.py answers",
         ) from error
 
 
@@ -164,6 +179,41 @@ def _official_table(reports: Sequence[BenchReport]) -> str:
                 cells += [f"{view.metrics[metric].value:.1f}" for metric in _OFFICIAL_METRICS]
                 lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _answers_table(reports: Sequence[AnswerReport]) -> str:
+    """Every arm of every report, which must be measured completely."""
+    header = ["benchmark", "questions", "arm", "accuracy", "abstention", "kept %"]
+    header += ["all gold shown", "some gold missing", "F1"]
+    lines = [
+        f"| {' | '.join(header)} |",
+        f"| {' | '.join(['---', '---:', '---', *['---:'] * 6])} |",
+    ]
+    for report in reports:
+        for arm in report.arms:
+            name = f"{report.settings.suite}, {report.settings.level}s"
+            cells = [name, f"{report.questions:,}", arm.name, *_answer_cells(report, arm)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _answer_cells(report: AnswerReport, arm: ArmReport) -> list[str]:
+    if not arm.measured:
+        raise UsageError(
+            f"{report.run_id}: {arm.name} was not measured on every question",
+            code="not_published",
+            hint="publish a completely measured run: scripts/publish.py answers",
+        )
+    scores = arm.views[ALL]
+    share = arm.kept.share if arm.kept is not None else None
+    return [
+        accuracy_cell(scores.overall),
+        accuracy_cell(scores.abstention) if scores.abstention.expected else "-",
+        "-" if share is None else estimate_cell(share),
+        accuracy_cell(arm.with_gold),
+        accuracy_cell(arm.without_gold),
+        metric_cell(arm.f1),
+    ]
 
 
 def _by_date(row: Row) -> bool:

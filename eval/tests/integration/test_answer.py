@@ -6,94 +6,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from memconform.bench.answering.records import AnswerReport
 from memconform.reading.prompts import DECLINES
-from tests.conftest import Ended
+from tests.integration.answer_bench import NAMES as _NAMES
+from tests.integration.answer_bench import QUESTIONS as _QUESTIONS
+from tests.integration.answer_bench import Call, run_bench, write_questions
+from tests.integration.answer_bench import answer as _answer
+from tests.integration.answer_bench import arm_of as _arm
+from tests.integration.answer_bench import correct as _correct
+from tests.integration.answer_bench import overall as _overall
 from tests.integration.scripted_llm import Service
 from tests.integration.test_benchmark_data import DATA, real
-
-Call = Callable[..., Ended]
-
-_NAMES = ("openai:gpt-4o-2024-08-06", "anthropic:claude-haiku-4-5")
-_TYPES = ("single-session-user", "multi-session", "knowledge-update")
-_QUESTIONS = 9
-
-
-def _question(number: int) -> dict[str, Any]:
-    """A question about one of two sessions; every third one cannot be answered."""
-    abstain = number % 3 == 0
-    about = f"boats in port{number}x" if abstain else f"hives of owner{number}x"
-    texts = [
-        f"The hives of owner{number}x are {number + 20} in number.",
-        *(f"I drank tea with {name}." for name in ("Ann", "Ben", "Cora")),
-    ]
-    return {
-        "question_id": f"q{number}{'_abs' if abstain else ''}",
-        "question_type": _TYPES[number % 2],
-        "question": f"How many are the {about}?",
-        # Some answers of the public file are numbers.
-        "answer": "There is no information about it" if abstain else number + 20,
-        "question_date": "2023/05/30 (Tue) 10:00",
-        "haystack_session_ids": [f"answer_{number}", *(f"tea_{number}_{n}" for n in range(3))],
-        "haystack_dates": [f"2023/05/2{day} (Sun) 10:00" for day in range(4)],
-        "haystack_sessions": [
-            [
-                {"role": "user", "content": text, "has_answer": position == 0},
-                {"role": "assistant", "content": "Good."},
-            ]
-            for position, text in enumerate(texts)
-        ],
-        "answer_session_ids": [f"answer_{number}"],
-    }
 
 
 @pytest.fixture
 def data(workspace: Path) -> Path:
-    path = workspace / "lme.json"
-    path.write_text(json.dumps([_question(number) for number in range(_QUESTIONS)]))
-    return path
+    return write_questions(workspace / "lme.json")
 
 
 @pytest.fixture
 def bench(memconform: Call, data: Path) -> str:
-    """The run of a bench whose one system finds the evidence, and another that finds nothing."""
-    flags = ("--suite", "longmemeval", "--data", data, "--system", "flat-bm25", "-k", "1")
-    ended = memconform("bench", *flags)
-    assert ended.code == 0, ended.err
-    [folder] = (data.parent / "results" / "runs").iterdir()
-    return folder.name
-
-
-def _answer(memconform: Call, bench: str, *flags: object) -> tuple[Ended, dict[str, Any]]:
-    given = ("--top-k", "1", "--llm-timeout", "60", *flags)
-    if "--reader" not in given:
-        given = (*given, "--reader", "fake")
-    if "--judge" not in given:
-        given = (*given, "--judge", "fake")
-    ended = memconform("answer", bench, *given, "--json", "answers.json")
-    file = ended.folder / "answers.json"
-    if not file.exists():
-        return ended, {}
-    report = json.loads(file.read_text())
-    file.unlink()
-    jsonschema.validate(report, AnswerReport.model_json_schema())
-    return ended, report
-
-
-def _arm(report: dict[str, Any], name: str) -> dict[str, Any]:
-    [arm] = [arm for arm in report["arms"] if arm["name"] == name]
-    return dict(arm)
-
-
-def _overall(report: dict[str, Any], name: str) -> dict[str, Any]:
-    return dict(_arm(report, name)["views"]["all"]["overall"])
-
-
-def _correct(report: dict[str, Any]) -> dict[str, int]:
-    return {arm["name"]: _overall(report, arm["name"])["correct"] for arm in report["arms"]}
+    """The run of a bench whose one system finds the evidence."""
+    return run_bench(memconform, data, "--system", "flat-bm25", "-k", "1")
 
 
 def test_arms_differ_only_in_what_the_reader_sees(memconform: Call, bench: str) -> None:

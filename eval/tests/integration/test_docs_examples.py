@@ -1,5 +1,6 @@
 """The worked examples of the documents, run as they are written."""
 
+import hashlib
 import json
 import re
 import shlex
@@ -7,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.conftest import CHECKOUT, Ended
+from tests.integration.answer_bench import write_questions
+from tests.integration.file_server import file_server
+from tests.integration.scripted_llm import Service
 from tests.integration.serving import upstream_by_hand
 
 Call = Callable[..., Ended]
@@ -66,6 +70,63 @@ def test_the_example_of_commands_that_call_a_model(
     verdict = ended[2].out.partition(" ->")[0]
     assert f"`{verdict}`" in section
     assert (workspace / "cache").is_dir()
+
+
+_SOURCES = """
+[longmemeval_s_cleaned]
+about = "questions in the format of LongMemEval"
+home = "https://example.org/set"
+licence = "CC0"
+format = "longmemeval"
+folder = "longmemeval"
+url = "{url}"
+
+[[longmemeval_s_cleaned.files]]
+name = "longmemeval_s_cleaned.json"
+bytes = {size}
+sha256 = "{sha256}"
+"""
+
+
+def test_the_way_of_answers_from_a_data_file_to_a_table(
+    memconform: Call, environment: dict[str, str], workspace: Path, service: Service
+) -> None:
+    """Every command of the page about answers, on a small file in the place of the public one."""
+    steps = _commands(_section("ANSWERS.md", "From a data file to a table"))
+    again = _commands(_section("ANSWERS.md", "What counts"))
+    assert [(command[1], "--dry-run" in command) for command in (*steps, *again)] == [
+        ("datasets", False),
+        ("bench", False),
+        ("answer", False),
+        ("answer", True),
+        ("answer", False),
+        ("answer", False),
+        ("judge", False),
+    ]
+    content = write_questions(workspace / "small.json").read_bytes()
+    run = ""
+    with file_server() as server:
+        server.content = content
+        digest = hashlib.sha256(content).hexdigest()
+        text = _SOURCES.format(url=server.url, size=len(content), sha256=digest)
+        (workspace / "sources.toml").write_text(text)
+        environment |= {"MEMCONFORM_SOURCES": "sources.toml", "MEMCONFORM_DATA": "data"}
+        environment |= {"NO_PROXY": "127.0.0.1"}
+        for command in (*steps, *again):
+            calls = service.calls
+            # The errata of the public file name no question of the small one.
+            errata = () if command[1] == "datasets" else ("--errata", "none")
+            words = (run if word == "RUN" else word for word in command[1:])
+            ended = memconform(*words, *errata)
+            assert ended.code == 0, (command, ended.err)
+            if command[1] == "bench":
+                [run] = re.findall(r"-> results/runs/([^/]+)/", ended.out)
+            is_paid = "gpt-4o-2024-08-06" in command and "--dry-run" not in command
+            assert (service.calls > calls) == (is_paid or command[1] == "judge"), command
+            if command[1] == "answer" and "--dry-run" not in command:
+                assert "oracle: 100.0 (70.1 to 100.0) of 9" in ended.out
+    assert "lenient: " in ended.out
+    assert "strict: " in ended.out
 
 
 def test_files_and_commands_of_an_example_are_found() -> None:

@@ -4,13 +4,15 @@ import codecs
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from memconform.bench.answering.arms import CONTROLS
 from memconform.conformance.mutation.mutants import mutants
-from tests.conftest import CHECKOUT, Ended, runnable
+from tests.conftest import CHECKOUT, SDKS, Ended, runnable
+from tests.integration.test_benchmark_data import LOCOMO, LONGMEMEVAL, real
 
 
 def test_readme_tables_match_the_published_results(
@@ -18,13 +20,13 @@ def test_readme_tables_match_the_published_results(
 ) -> None:
     ended = installed("report", "tables", "--check", CHECKOUT)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.count("is up to date") == 7
+    assert ended.out.count("is up to date") == 8
 
 
 def test_detects_a_figure_that_was_edited_by_hand(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
-    for name in ("README.md", "datasets/README.md", "docs/BENCH.md"):
+    for name in ("README.md", "datasets/README.md", "docs/BENCH.md", "docs/ANSWERS.md"):
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text((CHECKOUT / name).read_text())
     shutil.copytree(CHECKOUT / "results" / "published", workspace / "results" / "published")
@@ -42,6 +44,12 @@ def test_detects_a_figure_that_was_edited_by_hand(
     readme.write_bytes(b"\xff" + published.encode())
     ended = memconform("report", "tables")
     assert (ended.code, "is not UTF-8 at byte 0" in ended.err) == (2, True)
+    answers = workspace / "docs" / "ANSWERS.md"
+    written = answers.read_text()
+    answers.write_text(written.replace("| oracle | 26.0 ", "| oracle | 62.0 "))
+    ended = memconform("report", "tables", "--check")
+    assert (ended.code, "answers differs" in ended.err) == (1, True)
+    answers.write_text(written)
     readme.write_text(published.replace("<!-- lme: begin -->", ""))
     ended = memconform("report", "tables")
     assert (ended.code, "has no <!-- lme: begin -->" in ended.err) == (2, True)
@@ -52,6 +60,64 @@ def test_published_results_contain_no_machine_paths() -> None:
         assert str(Path.home()) not in path.read_text()
         assert str(CHECKOUT) not in path.read_text()
         assert "/tmp" not in path.read_text()  # noqa: S108 - looked for, not used
+
+
+_ANSWERS = sorted((CHECKOUT / "results" / "published" / "answers").glob("*.json"))
+
+
+def _texts(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of a document with its key."""
+    match value:
+        case dict():
+            for name, inner in value.items():
+                yield from _texts(inner, name)
+        case list():
+            for inner in value:
+                yield from _texts(inner, key)
+        case str():
+            yield key, value
+
+
+def _quotable(report: object) -> list[str]:
+    """Texts of a report that may be from a benchmark: longer ones than names, ids and digests."""
+    return [text for key, text in _texts(report) if key != "why" and text.count(" ") > 1]
+
+
+@pytest.mark.parametrize("path", _ANSWERS, ids=lambda path: path.stem)
+def test_published_answers_are_ids_and_figures_of_a_complete_run(path: Path) -> None:
+    report = json.loads(path.read_text())
+    assert _quotable(report) == []
+    assert [arm["name"] for arm in report["arms"]] == [
+        *(f"{sdk} bm25" for sdk in sorted(SDKS)),
+        *CONTROLS,
+    ]
+    assert {arm["measured"] for arm in report["arms"]} == {True}
+    views = [arm["views"] for arm in report["arms"]]
+    assert views[0] == views[1] == views[2] != views[3]
+
+
+def test_a_quoted_answer_is_found_in_a_report() -> None:
+    assert _ANSWERS
+    report = json.loads(_ANSWERS[0].read_text())
+    report["arms"][0]["failures"] = ["1 of judge_error, the first q1: She keeps bees"]
+    assert len(_quotable(report)) == 1
+    assert list(_texts({"a": [{"b": "c"}, "d"]})) == [("b", "c"), ("a", "d")]
+
+
+@real
+def test_published_answers_contain_no_text_of_the_benchmarks() -> None:
+    published = [
+        text for path in _ANSWERS for _, text in _texts(json.loads(path.read_text())) if text
+    ]
+    questions = [
+        *json.loads((LONGMEMEVAL / "longmemeval_oracle.json").read_text()),
+        *(row for talk in json.loads(LOCOMO.read_text()) for row in talk["qa"]),
+    ]
+    own = {str(row[key]) for row in questions for key in ("question", "answer") if key in row}
+    # Ids, names and dates of the reports are short; an answer of one number says nothing.
+    phrases = {text for text in own if " " in text}
+    assert len(phrases) > 1_000
+    assert [text for text in published if any(phrase in text for phrase in phrases)] == []
 
 
 def test_the_published_mutation_score_covers_the_current_mutants() -> None:

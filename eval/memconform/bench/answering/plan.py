@@ -59,6 +59,13 @@ class Arm:
         """What the system retrieved; None if that was not measured."""
         return None if self.row is None else self.row.measured(question)
 
+    def is_from_other_items(self, question: str) -> bool:
+        """Whether the daemon's own reader retrieved anything else than its search did first."""
+        record = self.ranking(question)
+        if record is None or record.answer_ranking is None:
+            return False
+        return record.ranking[: len(record.answer_ranking)] != record.answer_ranking
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPlan:
@@ -96,8 +103,8 @@ def unanswerable(arm: Arm, task: AnswerTask) -> Failure | None:
         )
     if not arm.is_daemons_own or record is None:
         return None
-    if record.answer is None:
-        return record.answer_error or Failure(code="no_answer", message="")
+    if record.answer is None or not record.answer.strip():
+        return record.answer_error or Failure(code="no_answer", message="the answer is empty")
     message = error_message(task.question, record.answer)
     return None if message is None else Failure(code="error_text", message=message)
 

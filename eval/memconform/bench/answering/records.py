@@ -157,6 +157,9 @@ class ArmReport(Record):
     """Questions with a passage that had no room in the context."""
     incident: Incident | None
     """The error that ended the arm."""
+    other_retrieval: int | None = None
+    """Answers of the daemon's own reader from other items than its search found; null of the other
+    arms, and in older results."""
 
 
 class AnswerReport(HostOrigin, ReportHeader):

@@ -151,6 +151,9 @@ class AnswerReportBuilder:
             failures=_failures(records),
             cut=sum(record.left_out > 0 for record in records),
             incident=Incident.of(self.errors[arm.name]) if arm.name in self.errors else None,
+            other_retrieval=sum(arm.is_from_other_items(question.id) for question in questions)
+            if arm.is_daemons_own
+            else None,
         )
 
     def _f1(self, records: Sequence[AnswerRecord]) -> TextMetric | None:
