@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.log_system import LogSystem
@@ -36,6 +35,7 @@ from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
 from memconform.datasets.sources import find_data, known_sources
+from memconform.datasets.wmb import question_of
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
@@ -94,7 +94,7 @@ async def plan_bench(
     if options.index == "category":
         # Selected before the split, which changes the order that --limit and --holdout count in.
         chosen = sample_queries(benchmark, selection)
-        benchmark.split_by_category()
+        benchmark.split_by_category(every=wants_memories)
     candidate = candidate_errata(options.errata, benchmark.format.name)
     corrected = corrected_items(candidate, benchmark)
     survey = scan(benchmark, corrected)
@@ -103,6 +103,8 @@ async def plan_bench(
     if chosen is None:
         # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
         chosen = select_queries(survey.queries, selection)
+    elif wants_memories:
+        chosen = frozenset(query for query in survey.queries if question_of(query) in chosen)
     errata = applied_errata(options.errata, candidate, survey, progress)
     settings, planner = _settings(
         options,
@@ -114,17 +116,7 @@ async def plan_bench(
         wants_memories=wants_memories,
     )
     runners, skipped = await _runners(options, strategies, variables, progress)
-    embedder = embedder_for(options, variables)
-    baselines = [
-        baseline_system(
-            name,
-            options.seed,
-            embedder,
-            options.query_prefix or "",
-            official_items=_has_official_items(options, benchmark),
-        )
-        for name in dict.fromkeys(options.system)
-    ]
+    baselines = _baselines(options, variables, benchmark)
     _require_distinct_names(runners, options)
     require_exportable(
         options.export,
@@ -177,6 +169,26 @@ async def plan_bench(
         folder.remove()
         raise
     return PreparedBench(plan, folder, resume_state, skipped)
+
+
+def _baselines(
+    options: BenchOptions, variables: Mapping[str, str], benchmark: Benchmark
+) -> list[System]:
+    embedder = embedder_for(options, variables)
+    if not options.system:
+        return []
+    from memconform.bench.baselines import baseline_system  # noqa: PLC0415 - numpy, 18 MiB
+
+    return [
+        baseline_system(
+            name,
+            options.seed,
+            embedder,
+            options.query_prefix or "",
+            official_items=_has_official_items(options, benchmark),
+        )
+        for name in dict.fromkeys(options.system)
+    ]
 
 
 def _has_official_items(options: BenchOptions, benchmark: Benchmark) -> bool:
