@@ -16,6 +16,7 @@ class WmbRunOptions:
     part: Literal["A", "B", "both"] | None
     sdk: str | None
     adapter: Path | None
+    index: Literal["isolated", "category"] | None
     mode: str
     top_k: int
     limit: int | None
@@ -42,6 +43,7 @@ class WmbScoreOptions(PanelFlags):
     answers: Path
     data: str
     official: bool
+    errata: str | None
     profile: Literal["readme", "script", "both"]
     prompts: Literal["own", "official"]
     script: Path | None

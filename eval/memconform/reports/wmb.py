@@ -1,6 +1,6 @@
 """WMB-100K on the terminal: what a run answered, and scores by both sets of rules."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
@@ -21,6 +21,7 @@ from memconform.scoring.wmb import (
 
 _SHOWN = 10
 _NONE = "-"
+_INDEXES: Mapping[str, str] = {"isolated": "one index", "category": "an index a category"}
 
 
 class ScoreConsole(ProgressReport):
@@ -55,7 +56,8 @@ def run_banner(run: WmbRun) -> str:
     """One line: the system, and how many of the asked questions have an answer."""
     asked = run.rows + len(run.lost)
     strategy = f", {run.strategy}" if run.strategy else ""
-    return f"wmb, {run.system}{strategy}: {run.rows} of {plural(asked, 'question')} answered"
+    system = f"{run.system}{strategy}, {_INDEXES[run.index]}"
+    return f"wmb, {system}: {run.rows} of {plural(asked, 'question')} answered"
 
 
 def show_score(report: WmbScore, *, quiet: bool = False) -> None:
@@ -64,6 +66,7 @@ def show_score(report: WmbScore, *, quiet: bool = False) -> None:
     if not quiet:
         rows = plural(report.answers.rows, "row", spec=",")
         of = f" of {report.answers.system}" if report.answers.system else ""
+        of += f", {_INDEXES[report.answers.index]}" if report.answers.index else ""
         console.print(f"WMB-100K, {rows}{of}; {report.label}", style="bold")
         header, cells = score_cells(report)
         table, _ = fitting_table(header, cells, console.width, names=len(header))
@@ -125,7 +128,7 @@ _RULES: Sequence[tuple[str, Callable[[ProfileScore], str], str]] = (
 
 def score_cells(report: WmbScore) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of the table of profiles, the last column being their rules."""
-    profiles = list(report.profiles.values())
+    profiles = [*report.profiles.values(), *report.undisputed.values()]
     cells = [[name, *map(cell, profiles), rule] for name, cell, rule in _RULES]
     types = dict.fromkeys(name for profile in profiles for name in profile.by_type)
     for name in sorted(types, key=lambda name: TYPES.index(name) if name in TYPES else len(TYPES)):
@@ -143,7 +146,8 @@ def score_cells(report: WmbScore) -> tuple[list[str], list[list[str]]]:
             "the script cuts memories off",
         ]
     )
-    return ["", *report.profiles, "rule"], cells
+    undisputed = (f"{name}, undisputed" for name in report.undisputed)
+    return ["", *report.profiles, *undisputed, "rule"], cells
 
 
 def _points(points: Range | None) -> str:
@@ -198,6 +202,11 @@ def _faults(report: WmbScore) -> Iterator[str]:
         yield f"  --resume {report.run_id} keeps the verdicts"
     yield from _lost_lines(report.answers.lost)
     yield from _lost_lines(report.answers.failed)
+    if report.answers.empty:
+        yield (
+            f"no row of {_listed(report.answers.empty)} has a memory: was it stored? An index that"
+            " lost it answers like this"
+        )
     if report.answers.missing:
         yield f"without a row, wrong by the readme: {_listed(report.answers.missing)}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
@@ -208,6 +217,9 @@ def _faults(report: WmbScore) -> Iterator[str]:
 
 def _notices(report: WmbScore) -> Iterator[str]:
     answers = report.answers
+    if report.errata is not None:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in report.omitted.items())
+        yield f"undisputed: without {sum(report.omitted.values())} questions ({reasons})"
     if answers.not_asked:
         yield f"{NOT_MEASURED}, left out of the run: {_listed(answers.not_asked)}"
     if answers.unknown:

@@ -89,13 +89,15 @@ def test_a_search_that_failed_has_no_row_and_makes_bounds_of_the_scores(
     assert len(report["answers"]["not_asked"]) == len(_QUESTIONS) - len(_PART_B)
     assert report["profiles"]["readme"]["part_a"] is None
 
-    # Without the record of the run nobody can know that the row was lost.
+    # A copy without the record shows that a row is missing, and nobody can know which was lost.
     wmb.with_name("answers.run.json").unlink()
-    ended, report = _score(memconform, wmb, "--judge", "fake", "--quiet")
-    assert ended.code == 0
-    assert "without a row, wrong by the readme" in ended.err
-    assert "daily_life.S1Situational.1" in report["answers"]["missing"]
-    assert report["profiles"]["readme"]["score"]["value"] is not None
+    ended, copy = _score(memconform, wmb, "--judge", "fake", "--quiet")
+    assert ended.code == 3
+    assert (
+        f"record_missing: 1 (daily_life.S1Situational.1); the first: {run['run_id']}" in ended.err
+    )
+    assert copy["profiles"] == report["profiles"]
+    assert copy["answers"]["not_asked"] == report["answers"]["not_asked"]
 
 
 def test_a_resumed_run_asks_only_what_was_lost(memconform: Call, wmb: Path) -> None:
