@@ -91,7 +91,7 @@ def test_two_runs_in_one_file_are_counted_apart(tmp_path: Path) -> None:
 
 def test_rows_of_other_programs_are_missing_as_the_readme_says(tmp_path: Path) -> None:
     plan, stored = _stored(tmp_path, [_row(each) for each in _PART_B[1:]])
-    assert stored.lost == stored.not_asked == ()
+    assert (stored.lost, stored.not_asked) == ((), ())
     assert _FIRST in row_faults(plan.scored({})).missing
 
 
