@@ -300,7 +300,10 @@ def test_scores_are_shown_with_and_without_questions_of_the_errata(
     assert report["undisputed"]["readme"]["score"]["value"] == 100
     assert report["undisputed"]["readme"]["part_b"]["total"] == 2
     assert report["omitted"] == {"says nothing": 1, "other": 1}
-    assert "undisputed: without 2 questions (1 says nothing, 1 other)" in ended.err
+    assert (
+        "undisputed: readme 100.0, script 100.0, without 2 questions (1 says nothing, 1 other)"
+        in ended.err
+    )
     # Errata that ship describe the public questions alone.
     ended, report = _score(memconform, wmb, "--judge", "fake")
     assert report["undisputed"] == {}
