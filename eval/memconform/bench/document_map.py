@@ -27,8 +27,14 @@ DATE = "date"
 
 @dataclass(frozen=True, slots=True)
 class _Location:
+    """What is kept of an item; its text may be half of the harness's memory."""
+
     haystack: str
-    item: Item
+    item: str
+    """The item's id."""
+    counts_for: str
+    """The id that finding it counts for."""
+    has_text: bool
 
 
 class DocumentMap:
@@ -44,7 +50,6 @@ class DocumentMap:
         self._dates = dates
         self._locations: dict[str, _Location] = {}
         self._prefixes: dict[str, str] = {}
-        self._chunks: dict[str, int] = {}
         self._paths: dict[str, list[str]] = {}
         self._searchable: dict[str, tuple[int, int]] = {}
         self._ingested: IngestedDocuments
@@ -69,7 +74,9 @@ class DocumentMap:
                         hint="split the item",
                     )
                 path = f"{prefix}{index:06}.md"
-                self._locations[path] = _Location(haystack.id, item)
+                self._locations[path] = _Location(
+                    haystack.id, item.id, item.source or item.id, bool(item.text)
+                )
                 paths.append(path)
                 yield Document(path, content, "text/markdown", self._metadata(haystack, item))
 
@@ -93,19 +100,13 @@ class DocumentMap:
         """
         self._ingested = ingested
         for path, location in self._locations.items():
-            if ingested.chunk_count(path) == 0 and location.item.text:
+            if ingested.chunk_count(path) == 0 and location.has_text:
                 raise DaemonError(
-                    f"item {location.item.id} was acknowledged with no chunk",
+                    f"item {location.item} was acknowledged with no chunk",
                     code="index_incomplete",
                     hint="the item can never be found, which would look like a bad ranking",
                 )
         self.is_counted = None not in map(ingested.chunk_count, self._locations)
-        # A document whose chunks nobody counts is expected to be one, unless it is empty.
-        self._chunks = {
-            path: bool(location.item.text) if count is None else count
-            for path, location in self._locations.items()
-            for count in [ingested.chunk_count(path)]
-        }
         self._searchable = {
             haystack: self._counts(paths) for haystack, paths in self._paths.items()
         }
@@ -119,8 +120,15 @@ class DocumentMap:
         return self._counts(self.paths(haystack, candidates))
 
     def _counts(self, paths: Sequence[str]) -> tuple[int, int]:
-        items = {_id(self._locations[path].item) for path in paths if self._chunks[path]}
-        return sum(self._chunks[path] for path in paths), len(items)
+        items: set[str] = set()
+        chunks = 0
+        for path in paths:
+            location, count = self._locations[path], self._ingested.chunk_count(path)
+            # A document whose chunks nobody counts is expected to be one, unless it is empty.
+            if searchable := int(location.has_text) if count is None else count:
+                items.add(location.counts_for)
+                chunks += searchable
+        return chunks, len(items)
 
     def prefix(self, haystack: str) -> str:
         """The common path prefix of a haystack's documents."""
@@ -128,7 +136,7 @@ class DocumentMap:
 
     def paths(self, haystack: str, items: Collection[str]) -> list[str]:
         """The document paths of the given items of a haystack."""
-        return [path for path in self._paths[haystack] if self._locations[path].item.id in items]
+        return [path for path in self._paths[haystack] if self._locations[path].item in items]
 
     def to_item_ranking(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
         """The items of ranked chunks, each at the rank of its first chunk.
@@ -141,18 +149,18 @@ class DocumentMap:
         self._ingested.require_own(chunks)
         for chunk in chunks:
             location = self._locations[chunk.path]
-            pruned = task.candidates is not None and location.item.id not in task.candidates
+            pruned = task.candidates is not None and location.item not in task.candidates
             if location.haystack != task.haystack or pruned:
                 raise ContractViolatedError(
                     "filter_ignored", f"{chunk.path} was retrieved, but the filters exclude it"
                 )
-            item_id = (chunk.metadata or {}).get(ITEM_ID, location.item.id)
-            if item_id != location.item.id:
+            item_id = (chunk.metadata or {}).get(ITEM_ID, location.item)
+            if item_id != location.item:
                 raise ContractViolatedError(
                     "other_item",
-                    f"{chunk.path} is item {location.item.id!r}, but was returned as {item_id!r}",
+                    f"{chunk.path} is item {location.item!r}, but was returned as {item_id!r}",
                 )
-            ranking[_id(location.item)] = None
+            ranking[location.counts_for] = None
         return tuple(ranking)
 
 
@@ -163,8 +171,3 @@ def document_text(item: Item) -> str:
     (core.chunk.front-matter); after an empty line it is text.
     """
     return f"\n{item.text}" if item.text.startswith("---") else item.text
-
-
-def _id(item: Item) -> str:
-    """The id that finding an item counts for."""
-    return item.source or item.id

@@ -170,9 +170,12 @@ def _batches(plan: BenchPlan) -> Iterator[tuple[str, Iterable[Haystack], list[Ta
         all_tasks = [task for haystack in plan.read() for task in plan.planner.tasks(haystack)]
         yield "", plan.read(), all_tasks
         return
-    for haystack in plan.read():
-        if tasks := plan.planner.tasks(haystack):
-            yield haystack.id, (haystack,), tasks
+    yield from filter(lambda batch: batch[2], map(partial(_batch, plan), plan.read()))
+
+
+def _batch(plan: BenchPlan, haystack: Haystack) -> tuple[str, Iterable[Haystack], list[Task]]:
+    """The index of one haystack, whose texts are dropped once they are ingested."""
+    return haystack.id, iter((haystack,)), plan.planner.tasks(haystack)
 
 
 def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:

@@ -192,9 +192,13 @@ class BenchPlan:
             UsageError: if they have changed since the scan (`dataset_changed`).
         """
         digest = ContentDigest()
-        for haystack in self.benchmark:
+
+        def digested(haystack: Haystack) -> Haystack:
             digest.add(haystack)
-            yield haystack
+            return haystack
+
+        # By `map`, which does not keep what it yielded.
+        yield from map(digested, self.benchmark)
         if digest.hexdigest() != self.scan.content_sha256:
             raise UsageError(
                 f"{self.benchmark.path} changed while it was being used",

@@ -20,6 +20,7 @@ from memconform.bench.records import (
     SystemRecord,
     SystemReport,
 )
+from memconform.bench.returned_texts import ReturnedTexts
 from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.system_agreement import compare_systems
 from memconform.errors import ExitCode, MemconformError, gravest
@@ -50,6 +51,7 @@ class BenchReportBuilder:
         self._run_id = run_id
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
+        self._texts = ReturnedTexts()
         self._unverified: set[tuple[str, str, str]] = set()
         """Keys of queries whose index was not verified afterwards."""
         self._indexes: dict[tuple[str, str], IndexRecord] = {}
@@ -68,7 +70,7 @@ class BenchReportBuilder:
                 self._indexes[record.system, record.haystack] = record
             case QueryRecord():
                 key = (record.system, record.strategy, record.query)
-                self._queries[key] = record
+                self._queries[key] = self._texts.put(key, record)
                 self._unverified.add(key)
             case IndexVerified():
                 self._unverified -= {
@@ -99,7 +101,8 @@ class BenchReportBuilder:
                 self._queries[key] = self._queries[key].model_copy(update={"error": _UNVERIFIED})
         report = self._report()
         with replacing(folder.result) as target:
-            write_result(target, report, map(json_bytes, self._queries.values()))
+            queries = (self._texts.restored(*each) for each in self._queries.items())
+            write_result(target, report, map(json_bytes, queries))
         return report
 
     def _report(self) -> BenchReport:

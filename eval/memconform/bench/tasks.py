@@ -100,7 +100,7 @@ class QueryPlanner:
         """The tasks of the selected queries of a haystack."""
         by_session = self.official_sessions is not None
         sessions = self.official_sessions(haystack) if self.official_sessions else {}
-        item_ids = frozenset(item.id for item in haystack.items)
+        item_ids = None if self.wants_memories else frozenset(item.id for item in haystack.items)
         candidates = {
             query.id: self.pruning.candidates(haystack, query) if self.pruning else None
             for query in haystack.queries

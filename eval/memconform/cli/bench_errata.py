@@ -14,7 +14,8 @@ from memconform.datasets.errata import (
     shipped_errata,
     shipped_errata_names,
 )
-from memconform.datasets.sources import pinned_as
+from memconform.datasets.sources import pinned_as, pinned_part
+from memconform.datasets.wmb import WmbKey
 
 NONE = "none"
 
@@ -46,6 +47,21 @@ def disputed_answers(key: AnswerKey, flag: str | None) -> frozenset[str] | None:
         return None
     require_known_ids(errata, key.questions)
     return errata.of(key.questions).disputed
+
+
+def omitted_answers(key: WmbKey, flag: str | None) -> Errata | None:
+    """The errata of the questions that a score without disputed ones omits; None if none apply.
+
+    By default those that ship apply, to the public questions.
+
+    Raises:
+        UsageError: as `disputed_answers`.
+    """
+    errata = candidate_errata(flag, "wmb")
+    if errata is None or (flag is None and pinned_part(key.sha256) not in errata.applies_to):
+        return None
+    require_known_ids(errata, key.questions)
+    return errata.of(errata.disputed | errata.unjudgeable).of(key.questions)
 
 
 def corrected_items(errata: Errata | None, benchmark: Benchmark) -> dict[str, tuple[str, ...]]:

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from memconform.bench.baselines import BaselineSystem, baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.log_system import LogSystem
 from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import BASELINES
+from memconform.bench.system import BASELINES, System
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for
@@ -49,9 +48,13 @@ def daemon_system(
 
 def open_baselines(
     options: BenchOptions, benchmark: Benchmark, variables: Mapping[str, str]
-) -> list[BaselineSystem]:
+) -> list[System]:
     """The baselines of `--system`."""
     embedder = embedder_for(options, variables)
+    if not options.system:
+        return []
+    from memconform.bench.baselines import baseline_system  # noqa: PLC0415 - numpy, 18 MiB
+
     return [
         baseline_system(
             name,

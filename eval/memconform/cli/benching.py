@@ -39,6 +39,7 @@ from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
 from memconform.datasets.sources import find_data, known_sources
+from memconform.datasets.wmb import question_of
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
@@ -95,7 +96,7 @@ async def plan_bench(
     if options.index == "category":
         # Selected before the split, which changes the order that --limit and --holdout count in.
         chosen = sample_queries(benchmark, selection)
-        benchmark.split_by_category()
+        benchmark.split_by_category(every=wants_memories)
     candidate = candidate_errata(options.errata, benchmark.format.name)
     corrected = corrected_items(candidate, benchmark)
     survey = scan(benchmark, corrected)
@@ -104,6 +105,8 @@ async def plan_bench(
     if chosen is None:
         # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
         chosen = select_queries(survey.queries, selection)
+    elif wants_memories:
+        chosen = frozenset(query for query in survey.queries if question_of(query) in chosen)
     if options.sdk and any(strategy.needs_dates for strategy in strategies):
         survey.require_question_dates(chosen)
     errata = applied_errata(options.errata, candidate, survey, progress)

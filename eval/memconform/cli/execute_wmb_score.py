@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from memconform.bench.wmb.engine import read_verdicts, score_wmb
 from memconform.bench.wmb.plan import StoredAnswers, WmbPlan, read_stored_answers
 from memconform.bench.wmb.report_builder import WmbFinished
+from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec, show_forecasts
@@ -103,6 +104,7 @@ def _plan(
         prompts=options.prompts,
         label=_label(options, names),
         profiles=profiles,
+        errata=omitted_answers(key, options.errata),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=find_journal(options.output, options.resume) if options.resume else None,
     )

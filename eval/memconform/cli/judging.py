@@ -159,6 +159,7 @@ def show_forecasts(rows: Sequence[Forecast], as_of: str) -> None:
     """Print forecasts, a line a model, and their sum."""
     for row in rows:
         cost = "price unknown" if row.cost_usd is None else f"at most ${row.cost_usd:.4f}"
+        cost += " (price unverified)" if row.unverified else ""
         echo(
             f"{row.role} {row.model}: {row.calls} calls ({row.cached} cached),"
             f" {row.input_tokens} tokens in, at most {row.output_tokens} out, {cost}"

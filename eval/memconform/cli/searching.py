@@ -7,7 +7,6 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from memconform.bench.remote import RemoteEmbedder
 from memconform.bench.strategy import MOST_RECENCY, Strategy, strategies
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.values import comma_separated
@@ -178,6 +177,8 @@ def embedder_for(options: BenchOptions, variables: Mapping[str, str]) -> Callabl
     def embedder() -> Embedder:
         if url is None:
             return get_embedder(model)
+        from memconform.bench.remote import RemoteEmbedder  # noqa: PLC0415 - numpy, 18 MiB
+
         return RemoteEmbedder(url, model, variables.get("OPENAI_API_KEY"))
 
     if options.embed_dims is not None and (dims := embedder().dimensions) != options.embed_dims:

@@ -131,6 +131,15 @@ def command() -> None:
     metavar="K",
     help="Memories to request for a question; an adapter returns as many as it wants.",
 )
+@option(
+    "--index",
+    group=_SEARCH,
+    type=click.Choice(["isolated", "category"]),
+    show_default="isolated; category for an adapter",
+    help="`isolated`: one brain for all conversations, and one for all documents. `category`: one"
+    " for each category, as published rows of other systems have; a question across two (S3)"
+    " searches both.",
+)
 @upstream
 @option(
     "--timeout",
@@ -162,8 +171,8 @@ def command() -> None:
 def run_command(**flags: object) -> ExitCode:
     """Put the questions to an SDK or an adapter, and write answers.json in the benchmark's format.
 
-    One brain holds the conversations, a row a document, and one the documents, each file whole. A
-    question whose search failed has no row: it is named, and not measured.
+    A row of a conversation is a document, and so is each file of the documents. A question whose
+    search failed has no row: it is named, and not measured.
     """
     options = WmbRunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_wmb_run:run", options, extra="bench")
@@ -190,6 +199,14 @@ def run_command(**flags: object) -> ExitCode:
     type=click.Choice(["readme", "script", "both"]),
     default="both",
     help="`readme`: the rules that the benchmark states. `script`: what its score.py computes.",
+)
+@option(
+    "--errata",
+    group=_RULES,
+    metavar="none|NAME|FILE",
+    show_default="those that ship, for the public questions",
+    help="Questions that are disputed, or that no judge can decide: none, the errata that ship"
+    " (wmb), or a JSON file. Scores are shown with and without them.",
 )
 @option(
     "--official",

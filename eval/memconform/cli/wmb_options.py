@@ -17,6 +17,7 @@ class WmbRunOptions:
     part: Part | None
     sdk: str | None
     adapter: Path | None
+    index: Literal["isolated", "category"] | None
     mode: str
     top_k: int
     limit: int | None
@@ -43,6 +44,7 @@ class WmbScoreOptions(PanelFlags):
     answers: Path
     data: str
     official: bool
+    errata: str | None
     profile: Literal["readme", "script", "both"]
     prompts: Literal["own", "official"]
     script: Path | None

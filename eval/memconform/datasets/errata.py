@@ -20,7 +20,7 @@ from memconform.errors import UsageError
 
 _SHAPE = 'write {"conv-1#12": "why its gold is disputed"}; datasets/README.md has every key'
 _DOCUMENT = {"about", "format", "applies_to", "sources", "reasons", "questions"}
-_ENTRY = {"reason", "source", "disputed", "gold", "see"}
+_ENTRY = {"reason", "source", "disputed", "gold", "see", "unjudgeable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,9 @@ class Erratum:
     """Ids of items that show the defect."""
     source: str = ""
     """Who reported it; empty for the file's only source."""
+    unjudgeable: bool = False
+    """Whether what a judge is given decides nothing. Its gold may be right, so that retrieval is
+    measured by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class Errata:
     def disputed(self) -> frozenset[str]:
         """Ids of questions that do not count."""
         return frozenset(name for name, entry in self.entries.items() if entry.disputed)
+
+    @property
+    def unjudgeable(self) -> frozenset[str]:
+        """Ids of questions that no judge can decide."""
+        return frozenset(name for name, entry in self.entries.items() if entry.unjudgeable)
 
     @property
     def corrected_gold(self) -> dict[str, tuple[str, ...]]:
@@ -129,18 +137,19 @@ def _entry(path: Path, name: str, value: JsonValue) -> Erratum:
         gold, see = (tuple(texts({key: [], **value}, key)) for key in ("gold", "see"))
     except TypeError as error:
         raise unfit(path, f"{name!r}: {error}", _SHAPE) from error
-    disputed = value.get("disputed", False)
+    disputed, unjudgeable = (value.get(key, False) for key in ("disputed", "unjudgeable"))
     if not reason.strip():
         raise unfit(path, f"{name!r} has no reason", _SHAPE)
-    if not isinstance(disputed, bool):
-        raise unfit(path, f"{name!r}: 'disputed' must be true or false", _SHAPE)
+    if not isinstance(disputed, bool) or not isinstance(unjudgeable, bool):
+        key = "unjudgeable" if isinstance(disputed, bool) else "disputed"
+        raise unfit(path, f"{name!r}: {key!r} must be true or false", _SHAPE)
     if disputed and gold:
         raise unfit(path, f"{name!r} is both disputed and corrected", "keep one of the two")
     if "gold" in value and not gold:
         raise unfit(path, f"{name!r}: 'gold' is empty", "dispute the question instead")
     if len(set(gold)) < len(gold):
         raise unfit(path, f"{name!r}: 'gold' names an id twice", _SHAPE)
-    return Erratum(reason, disputed, gold, see, source)
+    return Erratum(reason, disputed, gold, see, source, unjudgeable)
 
 
 def _require_known_keys(

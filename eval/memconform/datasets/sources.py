@@ -153,6 +153,14 @@ def pinned_as(sha256: str) -> str | None:
     return None
 
 
+def pinned_part(sha256: str) -> str | None:
+    """The name of the source of which one file has this digest, if any."""
+    for name, source in known_sources().items():
+        if sha256 in (file.sha256 for file in source.files):
+            return name
+    return None
+
+
 def pinned_folder(folder: Path) -> str | None:
     """The name of the source of several files that a folder contains, each with its digest.
 

@@ -1,7 +1,7 @@
 """WMB-100K: ten conversations of about 10,000 turns each, ten documents, and questions."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ QUESTIONS = "datasets/all_questions.json"
 
 _DOCUMENT_MARK = ".DOC."
 """Occurs in the ids of questions about documents."""
+
+_SECOND = " (second category)"
+"""Ends the id of the search of a question's second category."""
 
 _Numbered = dict[tuple[str, int], str]
 """Item ids by category and turn number."""
@@ -74,10 +77,12 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
     Raises:
         UsageError: naming the file and the invalid line or question (`dataset_invalid`).
     """
-    if part == "both":
-        yield from read_wmb(folder, "A")
-        yield from read_wmb(folder, "B")
-        return
+    for each in ("A", "B") if part == "both" else (part,):
+        # Nothing here refers to the haystack that was yielded: its reader decides when it goes.
+        yield _read_part(folder, each)
+
+
+def _read_part(folder: Path, part: Part) -> Haystack:
     items: list[Item] = []
     numbered: _Numbered = {}
     if part == "A":
@@ -101,25 +106,36 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
                     ) from error
                 queries.append(query)
                 dropped += unknown
-    yield Haystack(f"part-{part.lower()}", tuple(items), tuple(queries), tuple(dropped))
+    return Haystack(f"part-{part.lower()}", tuple(items), tuple(queries), tuple(dropped))
 
 
-def by_category(haystacks: Iterable[Haystack]) -> Iterator[Haystack]:
+def by_category(haystacks: Iterable[Haystack], *, every: bool = False) -> Iterator[Haystack]:
     """Split each haystack by the category of its items, in the order in which they first occur.
 
     The gold of a question is in its own category. One that spans two (S3) has no gold, and goes to
-    the first of them.
+    the first of them; with `every`, it is searched in both, and the second search has an id of its
+    own (`question_of`).
     """
     for haystack in haystacks:
         for category in dict.fromkeys(item.group for item in haystack.items):
-            queries = tuple(query for query in haystack.queries if query.tags[0] == category)
+            queries = tuple(
+                query if query.tags[0] == category else replace(query, id=f"{query.id}{_SECOND}")
+                for query in haystack.queries
+                if category in (query.tags if every else query.tags[:1])
+            )
             ids = {query.id for query in queries}
             yield Haystack(
-                category,
+                # A conversation and a document are called daily_life.
+                category if haystack.id != "part-a" else f"document {category}",
                 tuple(item for item in haystack.items if item.group == category),
                 queries,
                 tuple(entry for entry in haystack.dropped if entry.id in ids),
             )
+
+
+def question_of(query: str) -> str:
+    """The id of the question that a query searches for."""
+    return query.removesuffix(_SECOND)
 
 
 def _questions(source: PieceReader) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,7 @@ class _Traits(_Strict):
     json_schema: bool = False
     min_output_tokens: int = Field(default=0, ge=0, le=1_000_000)
     context_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    unverified: bool = False
     snapshot: str | None = None
 
     @model_validator(mode="after")
@@ -93,6 +94,8 @@ class ModelTraits:
     """The context window, input and output together; None if the table does not know it."""
     snapshot: str | None = None
     """The fixed version that a floating alias stands for."""
+    unverified: bool = False
+    """Whether its price was not read from the vendor's page."""
     floating: bool = False
     """Whether the vendor may change what the name means."""
 
@@ -136,6 +139,7 @@ class Prices:
             min_output_tokens=entry.min_output_tokens,
             context_tokens=entry.context_tokens,
             snapshot=entry.snapshot,
+            unverified=entry.unverified,
             floating=entry.snapshot is not None or name.model.endswith("-latest"),
         )
 

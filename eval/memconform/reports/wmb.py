@@ -1,6 +1,6 @@
 """WMB-100K on the terminal: what a run answered, and scores by both sets of rules."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
@@ -21,6 +21,9 @@ from memconform.scoring.wmb import (
 
 _SHOWN = 10
 _NONE = "-"
+_WIDE = 110
+"""Characters of a line from which the table has the profiles without disputed questions."""
+_INDEXES: Mapping[str, str] = {"isolated": "one index", "category": "an index a category"}
 
 
 class ScoreConsole(ProgressReport):
@@ -55,7 +58,8 @@ def run_banner(run: WmbRun) -> str:
     """One line: the system, and how many of the asked questions have an answer."""
     asked = run.rows + len(run.lost)
     strategy = f", {run.strategy}" if run.strategy else ""
-    return f"wmb, {run.system}{strategy}: {run.rows} of {plural(asked, 'question')} answered"
+    system = f"{run.system}{strategy}, {_INDEXES[run.index]}"
+    return f"wmb, {system}: {run.rows} of {plural(asked, 'question')} answered"
 
 
 def show_score(report: WmbScore, *, quiet: bool = False) -> None:
@@ -64,9 +68,13 @@ def show_score(report: WmbScore, *, quiet: bool = False) -> None:
     if not quiet:
         rows = plural(report.answers.rows, "row", spec=",")
         of = f" of {report.answers.system}" if report.answers.system else ""
+        of += f", {_INDEXES[report.answers.index]}" if report.answers.index else ""
         console.print(f"WMB-100K, {rows}{of}; {report.label}", style="bold")
         header, cells = score_cells(report)
-        table, _ = fitting_table(header, cells, console.width, names=len(header))
+        columns = len(header) if console.width >= _WIDE else len(report.profiles) + 2
+        table, _ = fitting_table(
+            header[:columns], [row[:columns] for row in cells], console.width, names=columns
+        )
         console.print(table)
         prompts = ", official prompt" if report.settings.prompts == "official" else ""
         console.print(f"judging{prompts}, prompt {report.judging.prompt}:")
@@ -124,15 +132,24 @@ _RULES: Sequence[tuple[str, Callable[[ProfileScore], str], str]] = (
 
 
 def score_cells(report: WmbScore) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows of the table of profiles, the last column being their rules."""
-    profiles = list(report.profiles.values())
-    cells = [[name, *map(cell, profiles), rule] for name, cell, rule in _RULES]
+    """The header and the rows of the table: profiles, their rules, and profiles of the errata.
+
+    The last, of which a notice has the scores, are omitted on a narrow terminal.
+    """
+    profiles, undisputed = list(report.profiles.values()), list(report.undisputed.values())
+    cells = [
+        [name, *map(cell, profiles), rule, *map(cell, undisputed)] for name, cell, rule in _RULES
+    ]
     types = dict.fromkeys(name for profile in profiles for name in profile.by_type)
     for name in sorted(types, key=lambda name: TYPES.index(name) if name in TYPES else len(TYPES)):
         rule = "readme: unanswered is wrong; script: not counted"
         if name == FALSE_MEMORY:
             rule = "right if nothing was returned"
-        cells.append([name, *(_accuracy(each.by_type.get(name)) for each in profiles), rule])
+        raw, rest = (
+            [_accuracy(each.by_type.get(name)) for each in group]
+            for group in (profiles, undisputed)
+        )
+        cells.append([name, *raw, rule, *rest])
     cells.append(
         [
             "judges read",
@@ -141,9 +158,11 @@ def score_cells(report: WmbScore) -> tuple[list[str], list[list[str]]]:
                 for p in profiles
             ),
             "the script cuts memories off",
+            *("" for _ in undisputed),
         ]
     )
-    return ["", *report.profiles, "rule"], cells
+    names = (f"{name}, undisputed" for name in report.undisputed)
+    return ["", *report.profiles, "rule", *names], cells
 
 
 def _points(points: Range | None) -> str:
@@ -198,6 +217,11 @@ def _faults(report: WmbScore) -> Iterator[str]:
         yield f"  --resume {report.run_id} keeps the verdicts"
     yield from _lost_lines(report.answers.lost)
     yield from _lost_lines(report.answers.failed)
+    if report.answers.empty:
+        yield (
+            f"no row of {_listed(report.answers.empty)} has a memory: was it stored? An index that"
+            " lost it answers like this"
+        )
     if report.answers.missing:
         yield f"without a row, wrong by the readme: {_listed(report.answers.missing)}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
@@ -208,6 +232,11 @@ def _faults(report: WmbScore) -> Iterator[str]:
 
 def _notices(report: WmbScore) -> Iterator[str]:
     answers = report.answers
+    if report.errata is not None:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in report.omitted.items())
+        scores = ", ".join(f"{k} {_points(each.score)}" for k, each in report.undisputed.items())
+        omitted = plural(sum(report.omitted.values()), "question")
+        yield f"undisputed: {scores}, without {omitted} ({reasons})"
     if answers.not_asked:
         yield f"{NOT_MEASURED}, left out of the run: {_listed(answers.not_asked)}"
     if answers.unknown:

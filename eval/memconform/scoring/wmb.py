@@ -6,7 +6,7 @@ in points; a system gets at most 100.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from memconform.datasets.model import Question
@@ -128,6 +128,16 @@ class ScoredAnswers:
     """Questions without a row because the harness or the system under test failed."""
     not_asked: Collection[str] = ()
     """Questions that were not put to the system."""
+
+    def without(self, omitted: Collection[str]) -> "ScoredAnswers":
+        """The same of the other questions alone; rows of unknown questions stay."""
+        return replace(
+            self,
+            questions={k: each for k, each in self.questions.items() if k not in omitted},
+            rows=[row for row in self.rows if row.question not in omitted],
+            lost={*self.lost}.difference(omitted),
+            not_asked={*self.not_asked}.difference(omitted),
+        )
 
     @property
     def counted(self) -> dict[str, ScoredRow]:
@@ -355,6 +365,22 @@ class RowFaults:
     """Questions that occur again with other memories."""
     reordered: bool
     """Whether the rows of a part are in another order than its questions."""
+    empty: list[str]
+    """Categories, of each part, of whose many answers none has a memory: so answers an index that
+    lost them."""
+
+
+_MANY: Final = 10
+"""Answers without a memory that are not taken for chance."""
+
+
+def _empty_categories(answers: ScoredAnswers) -> list[str]:
+    counts: dict[str, list[bool]] = {}
+    for name, row in answers.counted.items():
+        if answers.questions[name].category != FALSE_MEMORY and row.error is None:
+            category = name.partition(".")[0] + (" (documents)" if is_document(name) else "")
+            counts.setdefault(category, []).append(row.returned_nothing)
+    return [name for name, empty in counts.items() if len(empty) >= _MANY and all(empty)]
 
 
 def row_faults(answers: ScoredAnswers) -> RowFaults:
@@ -376,6 +402,7 @@ def row_faults(answers: ScoredAnswers) -> RowFaults:
         contradicted=list(contradicted),
         reordered=_is_reordered(known, list(answers.questions), is_document)
         or _is_reordered(known, list(answers.questions), lambda name: not is_document(name)),
+        empty=_empty_categories(answers),
     )
 
 

@@ -15,7 +15,7 @@ from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answ
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import read_wmb_key
-from memconform.datasets.wmb_answers import read_answer_rows
+from memconform.datasets.wmb_answers import RowOrigin, read_answer_rows
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.reports.wmb import _minus
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -351,8 +351,9 @@ def test_bounds_of_a_penalty_are_negative_at_both_ends() -> None:
 def test_an_unmeasured_latency_is_not_0_ms() -> None:
     fields: dict[str, Any] = {"query": "q", "memories": ["m"], "latency_ms": None}
     record = QueryRecord.model_construct(**fields)
-    assert "latency_ms" not in answer_row(record)
-    assert answer_row(record.model_copy(update={"latency_ms": 3.9}))["latency_ms"] == 3
+    origin = RowOrigin("r", "B", 1)
+    assert "latency_ms" not in answer_row(record, origin)
+    assert answer_row(record.model_copy(update={"latency_ms": 3.9}), origin)["latency_ms"] == 3
 
 
 def test_the_judge_is_told_of_cut_memories_behind_them() -> None:

@@ -1,7 +1,6 @@
 """Judges stored answers, one rubric after another, and yields the judgements."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
 from memconform.bench.qa.journal import read_judgements
@@ -9,12 +8,11 @@ from memconform.bench.qa.judging import Judging
 from memconform.bench.qa.plan import QaPlan, RubricRun
 from memconform.bench.qa.records import JournalHeader, Judgement
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
+from memconform.bench.verdict_journal import journaled
 from memconform.datasets.model import Question
-from memconform.runs.loop import interruption
 from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
-from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
 
@@ -31,50 +29,32 @@ async def score_answers(
         ResultsError: if results cannot be written.
     """
     earlier = {} if plan.resumed is None else read_judgements(plan.resumed, plan.settings)
-    journal = AppendOnly(folder.journal)
-    journal.append(JournalHeader(run_id=folder.path.name, settings=plan.settings))
     builder = QaReportBuilder(plan, folder.path.name)
-    ended = "not finished"
-    try:
-        for judgement in earlier.values():
-            journal.append(judgement)
-            builder.add(judgement)
-            yield judgement
-        try:
-            for name, rubric in plan.rubrics.items():
-                answered = plan.selection.answered
-                pending = [q for q in answered if (name, q.id) not in earlier]
-                async with aclosing(_judged(plan, name, rubric, pending, builder)) as judgements:
-                    async for judgement in judgements:
-                        journal.append(judgement)
-                        builder.add(judgement)
-                        yield judgement
-                if builder.halted is not None:
-                    break
-        except asyncio.CancelledError:
-            builder.halted = interruption()
-        ended = builder.halted.code if builder.halted else "done"
-    finally:
-        journal.close({"stage": "footer", "ended": ended})
-    yield builder.write(folder)
+    header = JournalHeader(run_id=folder.path.name, settings=plan.settings)
+    judged = _judged(plan, earlier.keys(), builder)
+    async with aclosing(journaled(folder, header, earlier.values(), judged, builder)) as events:
+        async for event in events:
+            yield event
 
 
 async def _judged(
-    plan: QaPlan,
-    name: str,
-    rubric: RubricRun,
-    questions: Iterable[Question],
-    builder: QaReportBuilder,
+    plan: QaPlan, earlier: Collection[tuple[str, str]], builder: QaReportBuilder
 ) -> AsyncGenerator[Judgement, None]:
-    """Judge answers, several at a time, until an error that concerns all calls."""
+    """Judge what has no judgement, a rubric at a time, until an error that concerns all calls."""
     answers = plan.selection.hypotheses.answers
-    judging = Judging(rubric.scorer)
-    pending = ((question, answers[question.id]) for question in questions)
-    async with aclosing(judging.scores(pending)) as scores:
-        async for question, _, score in scores:
-            yield _judgement(name, rubric, question, score)
-    builder.halted = judging.halted
-    builder.halted_rubric = name if judging.halted is not None else None
+    for name, rubric in plan.rubrics.items():
+        judging = Judging(rubric.scorer)
+        pending = (
+            (question, answers[question.id])
+            for question in plan.selection.answered
+            if (name, question.id) not in earlier
+        )
+        async with aclosing(judging.scores(pending)) as scores:
+            async for question, _, score in scores:
+                yield _judgement(name, rubric, question, score)
+        if judging.halted is not None:
+            builder.halted, builder.halted_rubric = judging.halted, name
+            return
 
 
 def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:

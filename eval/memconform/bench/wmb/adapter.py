@@ -130,6 +130,8 @@ class _Connection:
     process: DaemonProcess
     timeout: float
     streams: _Streams | None = field(default=None, init=False)
+    calls: int = field(default=0, init=False)
+    """Calls so far; each reply has the number of its call."""
     halted: DaemonError | None = field(default=None, init=False)
     """Why no further call can be made."""
     _death: "asyncio.Task[str] | None" = field(default=None, init=False)
@@ -140,7 +142,8 @@ class _Connection:
         Raises:
             DaemonError: if the adapter cannot be loaded or stores nothing (`adapter_load_failed`,
                 `adapter_store_failed`, `adapter_wrong_type`), if its process died
-                (`adapter_died`), or did not answer (`adapter_hung`).
+                (`adapter_died`), did not answer (`adapter_hung`), or replied to another call
+                (`adapter_out_of_step`).
             DaemonFailedError: if this search failed (`adapter_search_failed`,
                 `adapter_wrong_type`); others may not.
         """
@@ -148,13 +151,22 @@ class _Connection:
             raise self.halted
         reader, writer = self._open_streams()
         with suppress(ConnectionError):
-            writer.write(json.dumps([verb, *arguments]).encode() + b"\n")
+            self.calls += 1
+            writer.write(json.dumps([self.calls, verb, *arguments]).encode() + b"\n")
             await writer.drain()
         line = await self.until_dead(asyncio.ensure_future(_line(reader)), self.timeout)
         try:
             reply = json.loads(line)
         except ValueError:
             reply = {"error": "adapter_died", "message": "it closed the connection"}
+        else:
+            if not isinstance(reply, dict) or reply.get("number") != self.calls:
+                # Memories would count for another question.
+                raise self._halt(
+                    f"{verb}: its process sent a reply to another call",
+                    "adapter_out_of_step",
+                    "an adapter must not write to a socket that it did not open",
+                )
         code = reply.get("error")
         message = str(reply.get("message", "")).encode("utf-8", "backslashreplace").decode()
         if code is None:

@@ -15,8 +15,8 @@ import queue
 import socket
 import sys
 import threading
-import time
 import traceback
+from time import perf_counter
 from typing import Any
 
 _LOAD, _STORE, _SEARCH = "load", "store", "search"
@@ -63,9 +63,9 @@ def _search(module: Any, user_ids: list[str], query: str) -> dict[str, Any]:  # 
     memories: dict[str, None] = {}
     took = 0.0
     for user_id in user_ids:
-        started = time.perf_counter()
+        started = perf_counter()
         found = module.search(user_id, query)
-        took += time.perf_counter() - started
+        took += perf_counter() - started
         if inspect.isawaitable(found):
             return _wrong("search returned an awaitable, which nothing awaits; no async function")
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
@@ -92,8 +92,9 @@ def main() -> None:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(connection, requests), daemon=True).start()
     module: Any = None
+    own = os.getpid()
     while True:
-        verb, *arguments = json.loads(requests.get())
+        number, verb, *arguments = json.loads(requests.get())
         try:
             if verb == _LOAD:
                 module = _load(path)
@@ -108,7 +109,10 @@ def main() -> None:
             # No output can hold an unpaired surrogate.
             message = message.encode("utf-8", "backslashreplace").decode()
             reply = {"error": f"adapter_{verb}_failed", "message": message}
-        connection.sendall(json.dumps(reply).encode() + b"\n")
+        if os.getpid() != own:
+            # A fork of the adapter's that came back from the call: the first process replies.
+            os._exit(0)
+        connection.sendall(json.dumps({"number": number, **reply}).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,30 @@
 """Writes the answers of a bench in WMB-100K's format, and the record of what it lost."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memconform.bench.records import BenchReport, QueryRecord
 from memconform.bench.wmb.plan import run_record_of
-from memconform.bench.wmb.records import LostQuestion, WmbRun
-from memconform.datasets.wmb_answers import NO_RESULT, answers_digest
+from memconform.bench.wmb.records import LostQuestion, WmbIndex, WmbRun
+from memconform.datasets.wmb import question_of
+from memconform.datasets.wmb_answers import NO_RESULT, ORIGIN, RowOrigin, answers_digest
 from memconform.datasets.wmb_names import Part
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_lines
 from memconform.storage.writing import Sink, replacing
 
 
-def answer_row(record: QueryRecord) -> dict[str, Any]:
+def answer_row(record: QueryRecord, origin: RowOrigin) -> dict[str, Any]:
     """The row of a measured query; milliseconds are whole, rounded down as the template does."""
     memories = record.memories or []
-    row = {
+    row: dict[str, Any] = {
         "question_id": record.query,
         "memories_returned": memories,
         "system_response": " ".join(memories) if memories else NO_RESULT,
+        ORIGIN: origin.row(),
     }
     # 0 would be the best speed.
     return row if record.latency_ms is None else row | {"latency_ms": int(record.latency_ms)}
@@ -31,9 +35,10 @@ def write_answers(
     report: BenchReport,
     result: Path,
     *,
-    asked: Iterable[str],
+    searches: Iterable[str],
     questions: Iterable[str],
     parts: Part,
+    index: WmbIndex = "isolated",
 ) -> WmbRun:
     """Write `answers.json` from the result of a bench, and its record beside it.
 
@@ -43,21 +48,27 @@ def write_answers(
         answers: the file to write.
         report: of a bench of one system and one strategy whose unit is a memory.
         result: the bench's result file.
-        asked: ids of the selected questions.
+        searches: ids of the selected searches, of which a question may have two
+            (`question_of`).
         questions: ids of all questions, in the order of the benchmark.
         parts: the parts that were asked.
+        index: what the system indexed together.
 
     Raises:
         ResultsError: if a file cannot be written (`results_unwritable`).
     """
     measured: dict[str, None] = {}
     lost: dict[str, LostQuestion] = {}
+    selected = Counter(map(question_of, searches))
+    origin = RowOrigin(report.run_id, parts, len(selected))
     with replacing(answers) as sink:
-        _write_array(sink, _rows(result, measured, lost))
+        _write_array(
+            sink, map(partial(answer_row, origin=origin), _rows(result, selected, measured, lost))
+        )
     [row] = report.rows
     [system] = report.systems
     reason = system.incident.code if system.incident else "index_not_proven"
-    for name in asked:
+    for name in selected:
         if name not in measured and name not in lost:
             lost[name] = LostQuestion(question=name, code=reason, message="it was not asked")
     run = WmbRun(
@@ -68,6 +79,7 @@ def write_answers(
         system=row.system,
         strategy=row.strategy,
         parts=parts,
+        index=index,
         k=max(report.settings.ks),
         answers_sha256=answers_digest(answers),
         rows=len(measured),
@@ -84,17 +96,42 @@ def write_answers(
 
 
 def _rows(
-    result: Path, measured: dict[str, None], lost: dict[str, LostQuestion]
-) -> Iterator[dict[str, Any]]:
+    result: Path,
+    searches: Mapping[str, int],
+    measured: dict[str, None],
+    lost: dict[str, LostQuestion],
+) -> Iterator[QueryRecord]:
+    """Yield the measured questions, and fill `measured` and `lost`.
+
+    A question that is searched in two indexes is measured if both searches are; it has the memories
+    of both, each once, and their latencies together, as with the benchmark's template.
+    """
+    first: dict[str, QueryRecord] = {}
     for line in read_lines(result):
         record = QueryRecord.model_validate_json(line)
-        if record.error is None:
-            measured[record.query] = None
-            yield answer_row(record)
-        else:
-            lost[record.query] = LostQuestion(
-                question=record.query, code=record.error.code, message=record.error.message
+        name = question_of(record.query)
+        if record.error is not None:
+            lost[name] = LostQuestion(
+                question=name, code=record.error.code, message=record.error.message
             )
+        elif searches[name] > 1 and name not in first:
+            first[name] = record
+        elif name not in lost:
+            measured[name] = None
+            yield _together(first.pop(name), record) if name in first else record
+
+
+def _together(first: QueryRecord, second: QueryRecord) -> QueryRecord:
+    """The measurement of a question that was searched in two indexes."""
+    latencies = first.latency_ms, second.latency_ms
+    memories = dict.fromkeys((*(first.memories or ()), *(second.memories or ())))
+    return first.model_copy(
+        update={
+            "query": question_of(first.query),
+            "memories": list(memories),
+            "latency_ms": None if None in latencies else sum(filter(None, latencies)),
+        }
+    )
 
 
 def _write_array(sink: Sink, rows: Iterable[dict[str, Any]]) -> None:

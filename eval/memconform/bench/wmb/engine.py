@@ -1,20 +1,18 @@
 """Judges the memories of stored answers, and yields the verdicts."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
 from memconform.bench.qa.journal import read_journal
 from memconform.bench.qa.judging import Judging
+from memconform.bench.verdict_journal import journaled
 from memconform.bench.wmb.plan import WmbPlan, memories_digest
 from memconform.bench.wmb.records import JournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
 from memconform.datasets.model import Question
-from memconform.runs.loop import interruption
 from memconform.scoring.judge.records import votes_of
 from memconform.scoring.scorer import Score
-from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
 
@@ -48,30 +46,23 @@ async def score_wmb(
         ResultsError: if results cannot be written.
     """
     earlier = {} if plan.resumed is None else read_verdicts(plan.resumed, plan.settings)
-    journal = AppendOnly(folder.journal)
-    journal.append(JournalHeader(run_id=folder.path.name, settings=plan.settings))
     builder = WmbReportBuilder(plan, folder.path.name)
-    ended = "not finished"
-    try:
-        for verdict in earlier.values():
-            journal.append(verdict)
-            builder.add(verdict)
-            yield verdict
-        judging = Judging(plan.scorer)
-        try:
-            async with aclosing(judging.scores(plan.texts(set(earlier)))) as scores:
-                async for question, text, score in scores:
-                    verdict = _verdict(question, text, score)
-                    journal.append(verdict)
-                    builder.add(verdict)
-                    yield verdict
-            builder.halted = judging.halted
-        except asyncio.CancelledError:
-            builder.halted = interruption()
-        ended = builder.halted.code if builder.halted else "done"
-    finally:
-        journal.close({"stage": "footer", "ended": ended})
-    yield builder.write(folder)
+    header = JournalHeader(run_id=folder.path.name, settings=plan.settings)
+    judged = _judged(plan, set(earlier), builder)
+    async with aclosing(journaled(folder, header, earlier.values(), judged, builder)) as events:
+        async for event in events:
+            yield event
+
+
+async def _judged(
+    plan: WmbPlan, earlier: set[tuple[str, str]], builder: WmbReportBuilder
+) -> AsyncGenerator[WmbVerdict, None]:
+    """Judge what has no verdict, several at a time, until an error that concerns all calls."""
+    judging = Judging(plan.scorer)
+    async with aclosing(judging.scores(plan.texts(earlier))) as scores:
+        async for question, text, score in scores:
+            yield _verdict(question, text, score)
+    builder.halted = judging.halted
 
 
 def _verdict(question: Question, text: str, score: Score) -> WmbVerdict:

@@ -1,18 +1,19 @@
 """What is scored: the questions of WMB-100K, stored answers, and who judges them."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
 
-from memconform.bench.wmb.records import WmbRun, WmbSettings
+from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbSettings
+from memconform.datasets.errata import Errata
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
-from memconform.datasets.wmb import WmbKey
-from memconform.datasets.wmb_answers import AnswerRow, read_answer_rows
+from memconform.datasets.wmb import WmbKey, is_document
+from memconform.datasets.wmb_answers import AnswerRow, RowOrigin, read_answer_rows
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.scoring.error_text import error_message
@@ -41,7 +42,11 @@ class StoredAnswers:
     sha256: str
     rows: list[ScoredRow]
     run: WmbRun | None
-    """The run that made them; None for those of other programs."""
+    """The record of the run that made them; None for those of other programs."""
+    lost: tuple[LostQuestion, ...] = ()
+    """Questions that a run lost, or may have lost."""
+    not_asked: tuple[str, ...] = ()
+    """Questions that a run left out."""
 
     def require_answers(self, key: WmbKey) -> None:
         """Raise NothingSelectedError if no row belongs to a question."""
@@ -66,28 +71,63 @@ def read_stored_answers(path: Path, questions: Mapping[str, Question]) -> Stored
     Raises:
         UsageError: as `read_answer_rows`; `wmb_answers_changed` if the record is of other answers.
     """
+    rows = []
+    answered: dict[RowOrigin, set[str]] = {}
     with PieceReader(path) as source:
-        rows = [
-            ScoredRow(
-                question=row.question,
-                returned_nothing=row.returned_nothing,
-                latency_ms=row.latency_ms,
-                whole=memories_digest(text := row.text),
-                cut=memories_digest(text[:SCRIPT_CHARACTERS]),
-                error=_error_of(row, questions.get(row.question)),
-            )
-            for row in read_answer_rows(source)
-        ]
+        for row in read_answer_rows(source):
+            rows.append(_scored_row(row, questions.get(row.question)))
+            if row.origin is not None:
+                answered.setdefault(row.origin, set()).add(row.question)
         sha256 = source.sha256
-    return StoredAnswers(path, sha256, rows, _run(run_record_of(path), sha256))
+    if (run := _run(run_record_of(path), sha256)) is not None:
+        return StoredAnswers(path, sha256, rows, run, tuple(run.lost), tuple(run.not_asked))
+    names = {row.question for row in rows}
+    missing = [name for name in questions if name not in names] if answered else []
+    lost = {name: each for name in missing if (each := _maybe_lost(name, answered)) is not None}
+    not_asked = tuple(name for name in missing if name not in lost)
+    return StoredAnswers(path, sha256, rows, None, tuple(lost.values()), not_asked)
+
+
+def _maybe_lost(name: str, answered: Mapping[RowOrigin, Collection[str]]) -> LostQuestion | None:
+    """A question without a row, if a run has fewer rows than it asked questions, and no record.
+
+    Which of its questions it lost, and which it left out, only its record knows.
+    """
+    part = "A" if is_document(name) else "B"
+    for origin, questions in answered.items():
+        if len(questions) < origin.asked and origin.parts in (part, "both"):
+            return LostQuestion(
+                question=name,
+                code="record_missing",
+                message=f"{origin.run} asked {origin.asked} questions, and {len(questions)} have a"
+                f" row; put its *{RUN_ENDING} beside the answers to see which it lost",
+            )
+    return None
+
+
+def _scored_row(row: AnswerRow, question: Question | None) -> ScoredRow:
+    return ScoredRow(
+        question=row.question,
+        returned_nothing=row.returned_nothing,
+        latency_ms=row.latency_ms,
+        whole=memories_digest(text := row.text),
+        cut=memories_digest(text[:SCRIPT_CHARACTERS]),
+        error=row.fault or _error_of(row, question),
+    )
 
 
 def _error_of(row: AnswerRow, question: Question | None) -> str | None:
+    """The error message that a row has as its response, or as all of its memories."""
     if question is None:
         return None
     known = replace(question, answers=(question.rubric or "",))
-    messages = (error_message(known, text) for text in row.instead)
-    return next((message for message in messages if message is not None), None)
+    first = None
+    for memory in row.memories:
+        message = error_message(known, memory)
+        if message is None:
+            return None if row.is_joined else error_message(known, row.response)
+        first = first or message
+    return first or (None if row.is_joined else error_message(known, row.response))
 
 
 def _run(path: Path, sha256: str) -> WmbRun | None:
@@ -126,6 +166,8 @@ class WmbPlan:
     prompts: Literal["own", "official"]
     label: str
     profiles: tuple[Profile, ...]
+    errata: Errata | None = None
+    """Those of the questions that the second view omits; None without such a view."""
     command: tuple[str, ...] = ()
     resumed: Path | None = None
     """The journal that is continued."""
@@ -141,13 +183,12 @@ class WmbPlan:
 
     def scored(self, verdicts: dict[tuple[str, str], bool]) -> ScoredAnswers:
         """The answers with what is known of them."""
-        run = self.answers.run
         return ScoredAnswers(
             questions=self.key.questions,
             rows=self.answers.rows,
             verdicts=verdicts,
-            lost=frozenset(each.question for each in run.lost) if run else frozenset(),
-            not_asked=frozenset(run.not_asked) if run else frozenset(),
+            lost=frozenset(each.question for each in self.answers.lost),
+            not_asked=frozenset(self.answers.not_asked),
         )
 
     def shown_digests(self) -> set[tuple[str, str]]:

@@ -17,6 +17,9 @@ RUN_SCHEMA: Literal["memconform/wmb-run@1"] = "memconform/wmb-run@1"
 SCORE_SCHEMA: Literal["memconform/wmb-score@1"] = "memconform/wmb-score@1"
 JOURNAL_SCHEMA: Literal["memconform/wmb-journal@1"] = "memconform/wmb-journal@1"
 
+WmbIndex = Literal["isolated", "category"]
+"""One index for each part, or for each category of it."""
+
 
 class LostQuestion(Record):
     """A question without a row, because its search failed or was not reached."""
@@ -35,6 +38,8 @@ class WmbRun(HostOrigin, ReportHeader):
     strategy: str
     """The retrieval mode; empty for an adapter."""
     parts: Part
+    index: WmbIndex = "isolated"
+    """One index for all conversations, or one for each category, which finds more."""
     k: int
     """Memories requested for each question."""
     answers_sha256: str
@@ -110,10 +115,14 @@ class AnswersFile(Record):
     run: str | None
     """The run that made them, if its record lies beside them."""
     system: str | None
+    index: WmbIndex | None = None
+    """What this run indexed together; null if it is not known."""
     lost: list[LostQuestion]
-    """Questions that this run lost; they are not measured."""
+    """Questions that this run lost, or may have lost; they are not measured."""
     not_asked: list[str]
     """Questions that this run left out."""
+    empty: list[str] = Field(default_factory=list)
+    """Categories without a single memory, as an index has them that lost them."""
     failed: list[LostQuestion] = Field(default_factory=list)
     """Questions with a row that holds an error message; the README's rules do not measure them."""
 
@@ -131,6 +140,11 @@ class WmbScore(HostOrigin, ReportHeader):
     answers: AnswersFile
     resumed_from: str | None
     profiles: dict[Profile, ProfileScore] = Field(min_length=1)
+    undisputed: dict[Profile, ProfileScore] = Field(default_factory=dict)
+    """The same without the questions of the errata; empty without errata."""
+    errata: str | None = None
+    omitted: dict[str, int] = Field(default_factory=dict)
+    """How many questions `undisputed` omits, by reason."""
     judging: JudgingSummary
     statuses: dict[QuestionStatus, int]
     """Of the verdicts that the profiles need."""

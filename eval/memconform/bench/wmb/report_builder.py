@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from memconform.bench.qa.judging import failure_lines
 from memconform.bench.wmb.plan import WmbPlan
@@ -79,7 +80,7 @@ class WmbReportBuilder:
         for verdict in verdicts.values():
             tally.add(verdict.votes, [verdict.status])
         tally.add_unfinished(self.halted)
-        run, answers = plan.answers.run, self._answers(scored)
+        answers = self._answers(scored)
         return WmbScore(
             run_id=self._run_id,
             started_at=self._started,
@@ -91,6 +92,7 @@ class WmbReportBuilder:
             answers=answers,
             resumed_from=plan.resumed.parent.name if plan.resumed else None,
             profiles={name: score_answers(scored, name) for name in plan.profiles},
+            **self._undisputed(scored),
             judging=tally.summary(void=True),
             statuses=dict(statuses),
             failures=failure_lines(
@@ -104,12 +106,23 @@ class WmbReportBuilder:
                     [
                         *([self.halted.exit_code] if self.halted else []),
                         *([ExitCode.DAEMON] if statuses[QuestionStatus.JUDGE_ERROR] else []),
-                        *([ExitCode.DAEMON] if run and run.lost else []),
+                        *([ExitCode.DAEMON] if answers.lost else []),
                         *([ExitCode.DAEMON] if answers.failed else []),
                     ]
                 )
             ),
         )
+
+    def _undisputed(self, scored: ScoredAnswers) -> dict[str, Any]:
+        errata = self._plan.errata
+        if errata is None:
+            return {}
+        rest = scored.without(errata.entries)
+        return {
+            "errata": errata.name,
+            "omitted": dict(Counter(entry.reason for entry in errata.entries.values())),
+            "undisputed": {name: score_answers(rest, name) for name in self._plan.profiles},
+        }
 
     def _questions(self) -> QuestionFile:
         key = self._plan.key
@@ -133,8 +146,10 @@ class WmbReportBuilder:
             reordered=faults.reordered,
             run=stored.run.run_id if stored.run else None,
             system=stored.run.system if stored.run else None,
-            lost=stored.run.lost if stored.run else [],
-            not_asked=stored.run.not_asked if stored.run else [],
+            index=stored.run.index if stored.run else None,
+            lost=list(stored.lost),
+            not_asked=list(stored.not_asked),
+            empty=faults.empty,
             failed=[
                 LostQuestion(question=name, code="error_text", message=row.error)
                 for name, row in scored.counted.items()

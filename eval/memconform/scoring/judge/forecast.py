@@ -31,6 +31,8 @@ class Forecast:
     """At most."""
     cost_usd: float | None = 0.0
     """At most; None for a model without a price."""
+    unverified: bool = False
+    """Whether that price was not read from the vendor's page."""
 
     def add(self, request: ChatRequest, traits: ModelTraits, *, cached: bool) -> None:
         """Count one call."""
@@ -38,6 +40,7 @@ class Forecast:
         if cached:
             self.cached += 1
             return
+        self.unverified = traits.unverified
         usage = estimate(request, traits)
         self.input_tokens += usage.input
         self.output_tokens += usage.output
