@@ -19,7 +19,7 @@ from memconform.bench.daemon_index import require_complete
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.plan import ContentDigest
+from memconform.bench.plan import ContentDigest, scan
 from memconform.bench.records import (
     BenchSettings,
     Estimate,
@@ -37,6 +37,7 @@ from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Ta
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.core import Chunk, Ingested, SearchResponse, Tuning
 from memconform.contract.wire import Mode
+from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, UsageError
@@ -140,6 +141,27 @@ def test_a_question_without_a_date_is_not_measured_by_dates(date: str | None) ->
         with pytest.raises(CallError) as caught:
             Strategy(Mode.HYBRID, tuning).requested_tuning(_asked("a week ago", date))
         assert caught.value.code == "no_question_date"
+
+
+def test_only_questions_that_are_asked_need_a_date(tmp_path: Path) -> None:
+    path = tmp_path / "lme.json"
+    row = {
+        "question_type": "knowledge-update",
+        "question": "Where?",
+        "answer": "x",
+        "haystack_dates": ["2023/05/15 (Mon) 10:00"],
+        "haystack_session_ids": ["s"],
+        "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]],
+        "answer_session_ids": ["s"],
+    }
+    dates = {"a": "2023/05/29 (Mon) 10:00", "b": "2023/02/30 (Tue) 10:00", "c": "May"}
+    rows = [{**row, "question_id": name, "question_date": date} for name, date in dates.items()]
+    path.write_text(json.dumps(rows))
+    survey = scan(open_benchmark(path, "longmemeval", {"level": None, "session_doc": None}))
+    assert survey.undated == {"b": "2023/02/30 (Tue) 10:00", "c": "May"}
+    survey.require_question_dates({"a"})
+    with pytest.raises(UsageError, match=r"2 questions without a valid date.*b: '2023/02/30"):
+        survey.require_question_dates(survey.queries)
 
 
 def test_the_kernel_is_swept_where_vectors_are_compared() -> None:
