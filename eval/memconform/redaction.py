@@ -187,6 +187,11 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     return value
 
 
+def hides(text: str) -> bool:
+    """Whether a text would be masked, and so be another text in a result."""
+    return bool(_secrets) and redact_values(text) != text
+
+
 def hides_anything() -> bool:
     """Whether any secret is registered."""
     return bool(_secrets)

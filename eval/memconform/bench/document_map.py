@@ -86,7 +86,8 @@ class DocumentMap:
             return {ITEM_ID: item.id}
         if moment is None:
             raise UsageError(
-                f"{haystack.id}: the date {item.date!r} of item {item.id} cannot be read",
+                f"{haystack.id}: item {item.id} has no date"
+                + ("" if item.date is None else f" that can be read: {item.date!r}"),
                 code="no_item_date",
                 hint="--recency and --temporal rank by dates; an item without one would look old",
             )

@@ -38,6 +38,7 @@ from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
+from memconform.redaction import hides
 from memconform.runs.loop import InterruptedRunError, interruption, is_cancelled, work_through
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
@@ -218,6 +219,7 @@ async def _run_query(
             "search_ms": result.search_ms,
             "rises": result.rises,
             "memories": list(result.memories) if task.wants_memories else None,
+            "redacted": any(map(hides, result.memories)),
         }
     )
 
@@ -234,6 +236,9 @@ async def _answer(
         except DaemonError as error:
             # The next search meets it, too; what this one found is kept.
             return {"answer_error": Failure(code=error.code, message=error.message)}
+    if hides(own.text):
+        masked = "it contains a secret of the environment, which results mask: it cannot be judged"
+        return {"answer_error": Failure(code="redacted", message=masked)}
     return {"answer": own.text, "answer_ranking": list(own.ranking)}
 
 

@@ -115,6 +115,8 @@ class QueryRecord(Record):
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
     memories: list[str] | None = None
     """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
+    redacted: bool = False
+    """Whether these texts contain secrets, which are masked here, so that nobody can judge them."""
     error: Failure | None = None
     """Why the query was not measured."""
     answer: str | None = None

@@ -41,8 +41,10 @@ from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.reading.prompts import Wording
 from memconform.reading.reader import Reader
+from memconform.redaction import hides
 from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.opening import judge_names, open_session
@@ -150,7 +152,10 @@ class _Work:
             raise TypeError(f"answering ended with {finished}")
         if options.hypotheses is not None:
             for name, records in finished.answers.items():
-                _write_hypotheses(options.hypotheses / f"{_file_name(name)}.jsonl", records)
+                file = options.hypotheses / f"{_file_name(name)}.jsonl"
+                if masked := _write_hypotheses(file, records):
+                    lost = plural(masked, "answer")
+                    echo(f"{file} lacks {lost} with a secret of the environment", err=True)
         show_answers(finished.report, quiet=options.quiet)
         for line in answer_lines(finished.report):
             echo(line, err=options.json_file == "-")
@@ -239,13 +244,21 @@ def _with_files(arms: list[Arm]) -> list[Arm]:
     return arms
 
 
-def _write_hypotheses(path: Path, records: Iterable[AnswerRecord]) -> None:
-    """Write the answers of an arm; questions without one are absent."""
+def _write_hypotheses(path: Path, records: Iterable[AnswerRecord]) -> int:
+    """Write the answers of an arm; questions without one are absent.
+
+    So are answers with a secret in them, which would be masked, and judged with the mask; returns
+    their number.
+    """
+    masked = 0
     with replacing(path) as target:
         for record in records:
-            if record.answer is not None:
+            if record.answer is not None and hides(record.answer):
+                masked += 1
+            elif record.answer is not None:
                 row = {"question_id": record.question, "hypothesis": record.answer}
                 target.write_json(row, indent=None)
+    return masked
 
 
 def _file_name(arm: str) -> str:

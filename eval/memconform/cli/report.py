@@ -27,7 +27,10 @@ def command() -> None:
         "memconform report export BENCH-RUN --export queries.csv",
         "memconform report export BENCH-RUN#go/bm25 --export longmemeval=log.jsonl",
     ),
-    exit_codes={ExitCode.USAGE: "usage, or a result that cannot be read or exported"},
+    exit_codes={
+        ExitCode.USAGE: "usage, or a result that cannot be read or exported",
+        ExitCode.DAEMON: "a retrieval log lacks questions that were not measured",
+    },
 )
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 @option(

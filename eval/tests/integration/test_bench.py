@@ -438,7 +438,7 @@ def test_items_without_dates_cannot_be_ranked_by_dates(
     data = _diary(workspace, "2023/05/29 (Mon) 10:00", newest="some day")
     ended = memconform("bench", "--data", data, "--sdk", one_sdk, *_DATES)
     assert ended.code == 2
-    assert "the date 'some day' of item new cannot be read" in ended.err
+    assert "item new has no date that can be read: 'some day'" in ended.err
 
 
 def test_tuning_that_a_trace_does_not_echo_is_not_measured(

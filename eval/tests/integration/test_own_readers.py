@@ -73,6 +73,15 @@ def test_a_reader_that_ignores_the_filters_is_not_measured(
     assert overall(report, _OWN)["rate"] is not None
 
 
+def test_an_answer_with_a_secret_is_not_judged_with_the_mask(
+    memconform: Call, scripted: Callable[..., Path], data: Path
+) -> None:
+    secret = ("--env", "SOME_API_KEY=owner1x")
+    report, _ = _own(memconform, scripted(), data, *secret, code=3)
+    assert any("of redacted" in failure for failure in arm_of(report, _OWN)["failures"])
+    assert overall(report, _OWN)["rate"] is None
+
+
 def test_a_reader_that_retrieves_something_else_than_a_search_is_measured_and_said(
     memconform: Call, scripted: Callable[..., Path], data: Path
 ) -> None:

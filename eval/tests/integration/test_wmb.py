@@ -51,7 +51,7 @@ def test_from_the_data_to_the_table(memconform: Call, wmb: Path, scripted: Scrip
     assert {row["question_id"] for row in rows} == {row["id"] for row in _QUESTIONS}
     for row in rows:
         assert len(row["memories_returned"]) <= 3
-        assert row["system_response"] == " ".join(row["memories_returned"]) or "NO_RESULT"
+        assert row["system_response"] == (" ".join(row["memories_returned"]) or "NO_RESULT")
         assert isinstance(row["latency_ms"], int)
     asked = {row["question_id"]: row["memories_returned"] for row in rows}
     # A row of a conversation is a document; a document is stored whole.
@@ -98,6 +98,22 @@ def test_a_search_that_failed_has_no_row_and_makes_bounds_of_the_scores(
     )
     assert copy["profiles"] == report["profiles"]
     assert copy["answers"]["not_asked"] == report["answers"]["not_asked"]
+
+
+def test_memories_with_a_secret_are_lost_and_not_judged_with_the_mask(
+    memconform: Call, wmb: Path, scripted: Scripted
+) -> None:
+    """A key that is a word, such as the `local` of one's own server, was masked in memories."""
+    _, _, rows = _run(memconform, wmb, "--sdk", scripted(), "--part", "B")
+    naming = {row["question_id"] for row in rows if "boat" in str(row["memories_returned"])}
+    assert naming
+    secret = ("--env", "SOME_API_KEY=boat")
+    ended, run, rows = _run(memconform, wmb, "--sdk", scripted(), "--part", "B", *secret)
+    assert ended.code == 3, ended.err
+    assert {(each["question"], each["code"]) for each in run["lost"]} == {
+        (name, "redacted") for name in naming
+    }
+    assert "(hidden)" not in str(rows)
 
 
 def test_a_resumed_run_asks_only_what_was_lost(memconform: Call, wmb: Path) -> None:

@@ -29,6 +29,7 @@ _OTHERS = {
     "datasets/conversation_store.py": "a temporary file of a dataset's texts, removed at the end",
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
+    "bench/returned_texts.py": "a temporary file of what searches returned, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
     "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
     "ingest/seeding.py": "documents that are put under a daemon's state folder",

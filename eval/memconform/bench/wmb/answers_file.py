@@ -12,6 +12,7 @@ from memconform.bench.wmb.records import LostQuestion, WmbIndex, WmbRun
 from memconform.datasets.wmb import question_of
 from memconform.datasets.wmb_answers import NO_RESULT, ORIGIN, RowOrigin, answers_digest
 from memconform.datasets.wmb_names import Part
+from memconform.errors import ExitCode, gravest
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_lines
 from memconform.storage.writing import Sink, replacing
@@ -75,7 +76,7 @@ def write_answers(
         **{name: getattr(report, name) for name in HostOrigin.model_fields},
         run_id=report.run_id,
         started_at=report.started_at,
-        exit_code=report.exit_code,
+        exit_code=gravest([ExitCode(report.exit_code), *[ExitCode.DAEMON] * bool(lost)]),
         system=row.system,
         strategy=row.strategy,
         parts=parts,
@@ -113,6 +114,12 @@ def _rows(
         if record.error is not None:
             lost[name] = LostQuestion(
                 question=name, code=record.error.code, message=record.error.message
+            )
+        elif record.redacted:
+            lost[name] = LostQuestion(
+                question=name,
+                code="redacted",
+                message="its memories contain a secret of the environment, which results mask",
             )
         elif searches[name] > 1 and name not in first:
             first[name] = record
