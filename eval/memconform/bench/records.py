@@ -237,6 +237,8 @@ class Row(Record):
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)
+    unanswered: int = 0
+    """Measured queries that the system's own reader did not answer, with `--answers`."""
 
 
 class SystemRecord(Record):

@@ -215,7 +215,7 @@ class BenchReportBuilder:
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         codes = [error.exit_code for error in self._incidents.values()]
-        codes += [ExitCode.DAEMON for each in rows if not each.measured]
+        codes += [ExitCode.DAEMON for each in rows if not each.measured or each.unanswered]
         return gravest(codes)
 
     def _system(self, name: str) -> SystemReport:

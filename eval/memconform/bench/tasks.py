@@ -100,7 +100,9 @@ class QueryPlanner:
         """The tasks of the selected queries of a haystack."""
         by_session = self.official_sessions is not None
         sessions = self.official_sessions(haystack) if self.official_sessions else {}
-        item_ids = None if self.wants_memories else frozenset(item.id for item in haystack.items)
+        # A further key of an item is no item: found, it counts as that.
+        sources = {item.id: item.source or item.id for item in haystack.items}
+        item_ids = None if self.wants_memories else frozenset(sources.values())
         candidates = {
             query.id: self.pruning.candidates(haystack, query) if self.pruning else None
             for query in haystack.queries
@@ -114,7 +116,9 @@ class QueryPlanner:
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
                 candidates=candidates[query.id],
-                searched=item_ids if candidates[query.id] is None else candidates[query.id],
+                searched=item_ids
+                if (chosen := candidates[query.id]) is None
+                else frozenset(sources[item] for item in chosen),
                 wants_memories=self.wants_memories,
             )
             for query in haystack.queries

@@ -55,7 +55,7 @@ arms = option(
     group=_WHAT,
     metavar="NAMES",
     default="oracle,full-context,no-memory,always-abstain,random-k",
-    help="Controls beside the systems, separated by commas: "
+    help="Control arms to run beside the systems, separated by commas: "
     + "; ".join(f"{name} ({about})" for name, about in CONTROLS.items())
     + "; or none.",
 )
@@ -119,8 +119,8 @@ context_tokens = option(
     type=click.IntRange(4_096, 1_000_000_000),
     metavar="N",
     show_default="the model's, from the table of prices",
-    help="Context window of the reader, at four bytes a token. Passages without room are left out,"
-    " the last ones first, and counted.",
+    help="Context window of the reader, at four bytes a token. Passages are added in the order of"
+    " the ranking; one that does not fit is skipped and counted.",
 )
 
 seed = option(

@@ -180,7 +180,7 @@ def wording_of(options: AnswerOptions, suite: Suite) -> Wording:
     """
     if (options.prompts == "official") != (options.script is not None):
         raise UsageError(
-            "--prompts official and --script need each other",
+            "--prompts official requires --script, and --script requires --prompts official",
             code="bad_option",
             hint="give the authors' src/generation/run_generation.py as --script",
         )

@@ -47,7 +47,7 @@ _LIMITS = "Limits and timeouts"
     ),
     exit_codes={
         ExitCode.FAILED: "no agreement with --require-agreement",
-        ExitCode.DAEMON: "a row could not be measured",
+        ExitCode.DAEMON: "a row could not be measured, or with --answers a daemon's reader failed",
         ExitCode.NOTHING_SELECTED: "no query selected",
         ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
     },

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -119,6 +119,8 @@ async def plan_bench(
         corrected=corrected,
         wants_memories=wants_memories,
     )
+    if planner.pruning is not None:
+        survey = replace(survey, dropped=(*survey.dropped, *planner.pruning.events.dropped))
     runners, skipped = await build_runners(options, strategies, variables, progress)
     baselines = open_baselines(options, benchmark, variables)
     require_exportable(
@@ -263,7 +265,7 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     if options.events is None or options.ranges is None:
         if options.events is not options.ranges:
             raise UsageError(
-                "--events and --ranges need each other",
+                "--events requires --ranges, and --ranges requires --events",
                 code="bad_option",
                 hint="give both or neither",
             )

@@ -64,7 +64,7 @@ def answer(options: AnswerOptions) -> ExitCode:
     configure_logs("warning")
     if not options.cache:
         raise UsageError(
-            "--no-cache would pay twice for what a failure interrupts",
+            "with --no-cache, a retry after a failure would pay for every call again",
             code="cache_flags",
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )
@@ -87,6 +87,12 @@ def answer(options: AnswerOptions) -> ExitCode:
         OWN_RUBRICS[rubric].require_scorable(task.question)
     with ConversationStore() as conversations:
         conversations.load(path, suite, {task.haystack for task in tasks})
+        if conversations.sha256 != key.sha256:
+            raise UsageError(
+                f"{path} changed while it was read",
+                code="dataset_changed",
+                hint="run the command again once nobody writes to it",
+            )
         work = _Work(
             options=options,
             rows=rows,

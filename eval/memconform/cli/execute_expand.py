@@ -38,13 +38,13 @@ def expand(options: ExpandOptions) -> ExitCode:
     name = ModelName.parse(options.model, os.environ)
     if name.provider == "fake":
         raise UsageError(
-            "the offline reader copies sentences, and generates nothing",
+            "--model fake only quotes sentences; it cannot generate keys, events or ranges",
             code="bad_option",
             hint="name a model, such as ollama:llama3.1:8b for one on this machine",
         )
     if not options.cache:
         raise UsageError(
-            "--no-cache would pay twice for what a failure interrupts",
+            "with --no-cache, a retry after a failure would pay for every call again",
             code="cache_flags",
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )

@@ -179,7 +179,7 @@ def _rubrics(options: QaOptions) -> dict[str, Rubric]:
         )
     if (options.prompts == "official") != (options.script is not None):
         raise UsageError(
-            "--prompts official and --script need each other",
+            "--prompts official requires --script, and --script requires --prompts official",
             code="bad_option",
             hint="give the authors' src/evaluation/evaluate_qa.py as --script",
         )

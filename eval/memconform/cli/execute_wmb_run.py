@@ -43,17 +43,17 @@ def run(options: WmbRunOptions) -> ExitCode:
     configure_logs(options.log_level)
     if (options.sdk is None) == (options.adapter is None):
         raise UsageError(
-            "wmb run asks one system", code="no_system", hint="give either --sdk or --adapter"
+            "wmb run measures one system", code="no_system", hint="give either --sdk or --adapter"
         )
     if options.sdk == ALL:
         raise UsageError(
-            "wmb run asks one system, and --sdk all is several",
+            "wmb run measures one system, and --sdk all selects several",
             code="bad_option",
             hint="run it once for each SDK",
         )
     if options.adapter is not None and options.part not in (None, "B"):
         raise UsageError(
-            "the benchmark's adapters are given conversations only",
+            "adapters support Part B only: the benchmark gives them conversations",
             code="bad_option",
             hint="use --part B; Part A is optional, and reported apart",
         )

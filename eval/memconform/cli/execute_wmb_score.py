@@ -136,7 +136,7 @@ def _label(options: WmbScoreOptions, names: Sequence[ModelName]) -> str:
 def _rubric(options: WmbScoreOptions) -> Rubric:
     if (options.prompts == "official") != (options.script is not None):
         raise UsageError(
-            "--prompts official and --script need each other",
+            "--prompts official requires --script, and --script requires --prompts official",
             code="bad_option",
             hint="give the authors' scripts/score.py as --script",
         )

@@ -144,7 +144,7 @@ def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
             "--dry-run",
             group=group,
             is_flag=True,
-            help="Print the calls, tokens and dollars that it would take, and ask nothing.",
+            help="Print the estimated calls, tokens and cost, and exit.",
         ),
     )
 

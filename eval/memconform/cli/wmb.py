@@ -51,7 +51,7 @@ _DATA = option(
 def command() -> None:
     """Run WMB-100K against a memory system, and score the answers by both of its rules.
 
-    docs/WMB.md leads from the data to the table.
+    docs/WMB.md walks through it, from the data to the table of scores.
     """
 
 
@@ -169,10 +169,10 @@ def command() -> None:
 @quiet
 @log_level
 def run_command(**flags: object) -> ExitCode:
-    """Put the questions to an SDK or an adapter, and write answers.json in the benchmark's format.
+    """Run the questions against an SDK or an adapter, and write answers.json.
 
     A row of a conversation is a document, and so is each file of the documents. A question whose
-    search failed has no row: it is named, and not measured.
+    search failed has no row, and is reported as not measured.
     """
     options = WmbRunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_wmb_run:run", options, extra="bench")

@@ -186,7 +186,7 @@ class Benchmark:
         if split is None:
             having = ", ".join(each.name for each in formats().values() if each.by_category)
             raise UsageError(
-                f"{self.format.name} has no haystack that consists of categories",
+                f"{self.format.name} has no categories that could be indexed apart",
                 code="bad_option",
                 hint=f"use --index isolated or shared; --index category is for {having}",
             )

@@ -39,11 +39,12 @@ class Passage:
 
     @property
     def visible(self) -> frozenset[str]:
-        """The ids of the items that a reader sees whole."""
+        """The ids of the items that a reader sees whole, here or in passages shown before."""
         turns = [turn.id for turn in self.turns]
         if self.is_cut:
             return frozenset(turns[:-1])
-        return frozenset(turns if self.is_partial else [self.id, *turns])
+        is_session = self.id == self.session and not self.is_partial
+        return frozenset([self.id, *turns] if is_session else turns)
 
     @property
     def size(self) -> int:
@@ -52,11 +53,11 @@ class Passage:
 
 
 def retrieved_passages(
-    conversation: Conversation, ranking: Sequence[str], unit: Unit, *, repeat_turns: bool = False
+    conversation: Conversation, ranking: Sequence[str], unit: Unit
 ) -> list[Passage]:
-    """The passages of retrieved items, in the order of the ranking, each shown once.
+    """The passages of retrieved items, in the order of the ranking, each once.
 
-    A turn that an earlier passage shows is not shown again, unless `repeat_turns`.
+    Several may have a turn in common.
 
     Raises:
         UsageError: for an item that the conversation does not have (`unknown_item`).
@@ -68,7 +69,6 @@ def retrieved_passages(
         for number, turn in enumerate(session.turns)
     }
     passages: dict[str, Passage] = {}
-    shown: set[str] = set()
     for item in ranking:
         if item in sessions:
             at, session = sessions[item]
@@ -82,10 +82,7 @@ def retrieved_passages(
                 code="unknown_item",
                 hint="give --data the file that the bench read",
             )
-        if passage.id not in passages:
-            new = tuple(turn for turn in passage.turns if repeat_turns or turn.id not in shown)
-            shown.update(turn.id for turn in passage.turns)
-            passages[passage.id] = replace(passage, turns=new)
+        passages.setdefault(passage.id, passage)
     return [passage for passage in passages.values() if passage.turns]
 
 
@@ -133,7 +130,8 @@ def fit_passages(
     """The first candidates that fit into a budget, sorted by date.
 
     One that does not fit is left out, and smaller ones behind it are not, unless `unbroken`. If
-    not even the first fits, its beginning is shown.
+    not even the first fits, its beginning is shown. A turn that several have is shown once, in the
+    first of them that fits.
 
     Args:
         candidates: the most important first.
@@ -143,13 +141,17 @@ def fit_passages(
     """
     room = budget * BYTES_PER_TOKEN
     shown: list[Passage] = []
+    shown_turns: set[str] = set()
     left_out = 0
     for candidate in candidates:
         passage = of_speakers(candidate, speakers)
-        if not passage.turns:
+        new = tuple(turn for turn in passage.turns if turn.id not in shown_turns)
+        if not new:
             continue
+        passage = replace(passage, turns=new)
         if passage.size <= room and not (unbroken and left_out):
             shown.append(passage)
+            shown_turns.update(turn.id for turn in new)
             room -= passage.size
             continue
         if not shown and not left_out:

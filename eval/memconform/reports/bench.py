@@ -279,6 +279,11 @@ def _footnotes(report: BenchReport) -> list[str]:
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
             )
+        if row.unanswered:
+            queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
+            lines.append(
+                f"{_name(row)}: its own reader did not answer {queries}; --resume asks again"
+            )
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:

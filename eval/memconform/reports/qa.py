@@ -161,7 +161,7 @@ def error_lines(answers: AnswerFile) -> Iterator[str]:
     """Say which answers are error messages."""
     if answers.errors:
         count = plural(len(answers.errors), "error message", spec=",")
-        yield f"{NOT_MEASURED}, {count} in the place of an answer:"
+        yield f"{NOT_MEASURED}, {count} instead of an answer:"
         messages = Counter(answers.errors.values())
         for message, times in messages.most_common(_SHOWN_MESSAGES):
             first = next(name for name, text in answers.errors.items() if text == message)

@@ -97,7 +97,7 @@ _RULES: Sequence[tuple[str, Callable[[ProfileScore], str], str]] = (
     (
         "score",
         lambda profile: _points(profile.score),
-        "neither is cut off at 0",
+        "negative scores are not clamped to 0",
     ),
     ("grade", lambda profile: profile.grade or _NONE, "script: has none"),
     (
@@ -249,7 +249,7 @@ def _notices(report: WmbScore) -> Iterator[str]:
         yield "the rows are in another order than the questions, which affects no score"
     unknown = [p.speed.unmeasured for p in report.profiles.values() if p.profile == "readme"]
     if sum(unknown):
-        yield f"{plural(sum(unknown), 'latency')} unknown: speed is bounds"
+        yield f"{plural(sum(unknown), 'latency')} missing: the speed penalty is shown as bounds"
     yield "not to be compared with scores by other judges or rules"
 
 

@@ -176,7 +176,7 @@ def test_a_query_that_the_bench_did_not_measure_is_not_answered(
     assert _correct(report)["oracle"] == _QUESTIONS
     arm = _arm(report, "theirs")
     assert arm["failures"] == [
-        "1 of not_retrieved, the first q1: the bench did not measure what was retrieved for it"
+        "1 of not_retrieved, the first q1: the bench has no measured retrieval for it"
     ]
     assert arm["views"]["all"]["overall"]["bounds"] == [pytest.approx(800 / 9), 100]
 
@@ -188,7 +188,7 @@ def test_a_query_that_the_bench_did_not_measure_is_not_answered(
         (("--arms", "oracle,oracle"), "was given twice"),
         (("--top-k", "2"), "has the first 1 items of each ranking, not 2"),
         (("--reader", "ollama:llama3.1:8b"), "context_unknown"),
-        (("--prompts", "official"), "need each other"),
+        (("--prompts", "official"), "requires --"),
         (("--no-cache",), "cache_flags"),
     ],
 )
@@ -378,7 +378,8 @@ def test_a_daemons_own_reader_is_an_arm_and_its_failure_no_wrong_answer(
     sdk = scripted(fault, on="owner1x")
     flags = ("--suite", "longmemeval", "--data", data, "--sdk", sdk, "-k", "1", "--answers")
     ended = memconform("bench", *flags, "--json", "bench.json")
-    assert ended.code == 0, ended.err
+    assert ended.code == (3 if fault else 0), ended.err
+    assert ("its own reader did not answer 1 of 9 queries" in ended.err) == bool(fault)
     bench = json.loads((ended.folder / "bench.json").read_text())
     ended, report = _answer(memconform, bench["run_id"], "--arms", "no-memory")
     assert [arm["kind"] for arm in report["arms"]] == ["retrieval", "daemon", "control"]

@@ -574,7 +574,7 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
     ("flags", "message"),
     [
         ((), "no system to measure"),
-        (("--system", "null", "--index", "category"), "memini has no haystack that consists of"),
+        (("--system", "null", "--index", "category"), "memini has no categories"),
         (("--system", "null", "-k", "0"), "a cutoff must be 1 to 1000"),
         (("--system", "null", "-k", "five"), "not a list of numbers"),
         (("--system", "null", "--kernel", "inverse-l2"), "no strategy uses kernel"),
@@ -593,7 +593,7 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
         (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
-        (("--system", "null", "--events", "e.json"), "need each other"),
+        (("--system", "null", "--events", "e.json"), "requires --"),
         (("--system", "flat-dense", "--embed-model", "nomic"), "unknown embedding model"),
         (
             ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
@@ -684,7 +684,7 @@ def test_a_query_with_a_time_range_searches_only_its_items(
     rankings = {q["query"]: q["ranking"] for q in json.loads(path.read_text())["questions"]}
     # Two days more at both ends: from the third to the eleventh.
     assert set(rankings["#4"]) == {"i2", "i4"}
-    assert len(rankings["#6"]) == 5 or len(rankings["#6"]) == 6
+    assert len(rankings["#6"]) == 6
 
 
 def test_reports_the_death_of_a_daemon_during_ingest(

@@ -172,8 +172,8 @@ def test_a_forecast_asks_nothing(memconform: Call, data: Path, service: Service)
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--model", "fake"), "generates nothing"),
-        (("--no-cache",), "would pay twice"),
+        (("--model", "fake"), "only quotes sentences"),
+        (("--no-cache",), "would pay for every call again"),
         (("--output", "-"), "cannot be standard output"),
         (("--kind", "turn-summ"), "turn-summ"),
     ],

@@ -30,7 +30,7 @@ def _own(
     memconform: Call, sdk: Path, data: Path, *flags: str, code: int = 0
 ) -> tuple[dict[str, Any], str]:
     """The report of the daemon's answers, and what was said of it."""
-    bench = run_bench(memconform, data, "--sdk", sdk, "-k", "1,3", "--answers", *flags)
+    bench = run_bench(memconform, data, "--sdk", sdk, "-k", "1,3", "--answers", *flags, code=code)
     ended, report = answer(memconform, bench, "--arms", "none")
     assert ended.code == code, ended.err
     # What the search found is measured, whatever the reader does.
@@ -130,9 +130,9 @@ def test_a_resumed_bench_asks_again_what_its_reader_did_not_answer(
     text = manifest.read_text()
     manifest.write_text(text.replace('"{addr}"', f'"{{addr}}", "--note", {json.dumps(str(note))}'))
     flags = ("--sdk", manifest, "-k", "1", "--answers")
-    first = run_bench(memconform, data, *flags)
+    first = run_bench(memconform, data, *flags, code=3)
     assert len(_questions(note)) == QUESTIONS
-    run_bench(memconform, data, *flags, "--resume", first)
+    run_bench(memconform, data, *flags, "--resume", first, code=3)
     [again] = _questions(note)[QUESTIONS:]
     assert "owner1x" in again
 

@@ -478,7 +478,7 @@ def test_error_messages_in_the_place_of_answers_are_not_measured(
     for flags in ((), ("--partial",)):
         ended, report = _judge(memconform, path, oracle, "--log", "log.jsonl", *flags)
         assert ended.code == 3
-        assert "not measured, 2 error messages in the place of an answer:" in ended.err
+        assert "not measured, 2 error messages instead of an answer:" in ended.err
         assert "1 of 'Error: 429 Too Many Requests', the first q1" in ended.err
         overall = report["rubrics"][0]["views"]["all"]["overall"]
         assert (overall["expected"], overall["measured"], overall["rate"]) == (12, 10, None)

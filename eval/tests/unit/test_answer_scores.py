@@ -4,9 +4,12 @@ import random
 
 import pytest
 
+from memconform.bench.answering.plan import AnswerTask, is_gold_shown
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.scores import by_gold, kept_gain
+from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.model import Question
+from memconform.reading.passages import Speakers, Unit, fit_passages, retrieved_passages
 from memconform.records import Failure
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.ratios import ratio_interval
@@ -54,6 +57,47 @@ def test_what_was_not_retrieved_may_belong_to_either_part() -> None:
     assert (shown.rate, missing.rate, missing.expected) == (None, None, 1)
 
 
+_TALK = Conversation(
+    "h",
+    tuple(
+        Session(
+            name,
+            "2023/05/20",
+            tuple(Turn(f"{name}_{n}", "user", "x", by_user=n % 2 == 1) for n in (1, 2, 3)),
+        )
+        for name in ("s", "t")
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("gold", "ranking", "unit", "speakers", "shown"),
+    [
+        (("s_1",), ["s_1"], "turn", "all", True),
+        (("s_1", "t_1"), ["s_1"], "turn", "all", False),
+        # The file says only that the assistant's answer is somewhere in this session.
+        (("s",), ["s_1"], "round", "all", None),
+        (("s",), ["t_1"], "round", "all", False),
+        (("s", "t"), ["s_1"], "round", "all", False),
+        (("s",), ["s_1"], "session", "all", True),
+        (("s",), ["s"], "session", "user", None),
+        (("s", "t_1"), ["s_1", "t_1"], "turn", "all", None),
+    ],
+)
+def test_a_gold_session_that_is_shown_in_part_is_neither_shown_nor_missing(
+    gold: tuple[str, ...],
+    ranking: list[str],
+    unit: Unit,
+    speakers: Speakers,
+    *,
+    shown: bool | None,
+) -> None:
+    """All 51 questions about the assistant's turns counted as missing their gold."""
+    task = AnswerTask(Question(id="q", question="?"), "h", gold)
+    passages = fit_passages(retrieved_passages(_TALK, ranking, unit), 1_000, speakers)
+    assert is_gold_shown(task, passages) is shown
+
+
 def _passed(right: int) -> dict[str, bool]:
     return {name: number < right for number, name in enumerate(_IDS)}
 
@@ -82,6 +126,19 @@ def test_there_is_no_share_without_a_gain_or_a_difference(
     kept = kept_gain(_QUESTIONS, arm, perfect, nothing, None)
     assert kept.share is None
     assert why in kept.why
+
+
+@pytest.mark.parametrize("size", [287, 288, 1_000])
+def test_equal_outcomes_are_no_share_whatever_the_rounding(size: int) -> None:
+    """With 287 questions the interval was (99.999998 to 100.000002)."""
+    draw = random.Random(size)
+    questions = [Question(id=f"q{n}", question="?") for n in range(size)]
+    clusters = {question.id: f"c{n % 23}" for n, question in enumerate(questions)}
+    oracle = {question.id: draw.random() < 0.8 for question in questions}
+    nothing = {question.id: draw.random() < 0.1 for question in questions}
+    for same, name in ((oracle, "oracle"), (nothing, "no-memory")):
+        kept = kept_gain(questions, same, oracle, nothing, clusters)
+        assert (kept.share, kept.why) == (None, f"the same outcome as {name} on every question")
 
 
 def test_fiellers_interval_solves_its_own_equation() -> None:

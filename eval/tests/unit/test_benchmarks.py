@@ -468,7 +468,7 @@ def test_only_wmb_has_haystacks_of_categories(tmp_path: Path) -> None:
         },
     )
     with pytest.raises(
-        UsageError, match="memini has no haystack that consists of categories"
+        UsageError, match="memini has no categories that could be indexed apart"
     ) as caught:
         open_benchmark(path, None, {}).split_by_category()
     assert "--index category is for wmb" in (caught.value.hint or "")

@@ -63,6 +63,19 @@ def test_records_of_earlier_versions_have_no_level() -> None:
     assert chance_levels([], [1]) == {}
 
 
+def test_another_key_of_an_item_is_no_item_to_draw() -> None:
+    """With one key each, every session is gold, and chance was half of the 100 that it is."""
+    question = Question(id="q", question="?", category="c", gold=("a", "b"))
+    items = (
+        Item("a", "x"),
+        Item("b", "y"),
+        Item("a#1", "k", source="a"),
+        Item("b#1", "k", source="b"),
+    )
+    [task] = QueryPlanner(frozenset({"q"}), 5).tasks(Haystack("h", items, (question,)))
+    assert task.searched == {"a", "b"}
+
+
 def test_the_searched_items_of_a_task_are_those_of_its_haystack_or_its_candidates() -> None:
     query = Question("q", "What?", gold=("a", "nowhere"))
     haystack = Haystack("h", (Item("a", "x"), Item("b", "y")), (query,))

@@ -250,12 +250,27 @@ def test_a_prompt_that_a_service_cut_is_no_answer() -> None:
 
 def test_a_turn_of_two_rounds_is_shown_once() -> None:
     passages = retrieved_passages(_TALK, ["b_1", "b_2"], "round")
-    assert [[turn.id for turn in passage.turns] for passage in passages] == [
-        ["b_1", "b_2"],
-        ["b_3"],
-    ]
-    again = retrieved_passages(_TALK, ["b_1", "b_2"], "round", repeat_turns=True)
-    assert [turn.id for turn in again[1].turns] == ["b_2", "b_3"]
+    assert [_turns(passage) for passage in passages] == [["b_1", "b_2"], ["b_2", "b_3"]]
+    shown = fit_passages(passages, 1_000, "all").passages
+    assert [_turns(passage) for passage in shown] == [["b_1", "b_2"], ["b_3"]]
+    assert frozenset().union(*(passage.visible for passage in shown)) == {"b_1", "b_2", "b_3"}
+
+
+def test_a_turn_is_shown_by_the_passage_that_fits() -> None:
+    """It was left to a passage that did not fit, was never shown, and counted as seen."""
+    talk = Conversation("q", (_session("s", "2023/05/20", "x" * 400, "y", "z"),))
+    passages = retrieved_passages(talk, ["s_1", "s_2"], "round")
+    other = Passage("o", "o", "2023/05/19", (Turn("o_1", "user", "w", by_user=True),))
+    shown = fit_passages([other, *passages], 40, "all")
+    [_, passage] = shown.passages
+    assert (_turns(passage), shown.left_out) == (["s_2", "s_3"], 1)
+    assert passage.visible == {"s_2", "s_3"}
+    late = fit_passages(retrieved_passages(talk, ["s_2"], "turn"), 1, "all").passages
+    assert "s_2" not in late[0].visible
+
+
+def _turns(passage: Passage) -> list[str]:
+    return [turn.id for turn in passage.turns]
 
 
 def test_a_session_without_the_assistants_turns_is_not_seen_whole() -> None:

@@ -93,9 +93,7 @@ def unanswerable(arm: Arm, task: AnswerTask) -> Failure | None:
     """Why a question cannot be answered in an arm; None if it can."""
     record = arm.ranking(task.question.id)
     if arm.row is not None and record is None:
-        return Failure(
-            code="not_retrieved", message="the bench did not measure what was retrieved for it"
-        )
+        return Failure(code="not_retrieved", message="the bench has no measured retrieval for it")
     if arm.control == "oracle" and not task.gold and not task.question.abstain:
         return Failure(
             code="gold_unknown",
@@ -149,8 +147,7 @@ def _candidates(
     else:
         record = arm.ranking(task.question.id)
         chosen = [] if record is None else record.ranking[: settings.top_k]
-    official = settings.prompts == "official"
-    return retrieved_passages(conversation, chosen, settings.unit, repeat_turns=official)
+    return retrieved_passages(conversation, chosen, settings.unit)
 
 
 def _items(conversation: Conversation, level: str) -> list[str]:
@@ -163,14 +160,14 @@ def _items(conversation: Conversation, level: str) -> list[str]:
 def is_gold_shown(task: AnswerTask, shown: PassageSelection) -> bool | None:
     """Whether all gold is shown.
 
-    None of questions to abstain from, without gold, and where turns were left out of a gold
-    session: nobody knows whether they contain the answer.
+    None of questions to abstain from, without gold, and where a part of a gold session is shown:
+    nobody knows whether it contains the answer.
     """
     if task.question.abstain or not task.gold:
         return None
-    visible: set[str] = set()
-    for passage in shown.passages:
-        visible |= passage.visible
-        if passage.is_partial and passage.id in task.gold:
-            return None
-    return visible.issuperset(task.gold)
+    visible = frozenset[str]().union(*(passage.visible for passage in shown.passages))
+    missing = set(task.gold) - visible
+    if not missing:
+        return True
+    in_part = missing.intersection(passage.session for passage in shown.passages)
+    return None if in_part == missing else False

@@ -75,14 +75,14 @@ def kept_gain(
     numerator = [float(arm[name] - no_memory[name]) for name in ids]
     denominator = [float(oracle[name] - no_memory[name]) for name in ids]
     units = [clusters[name] if clusters else name for name in ids]
+    # Equal outcomes on a sample do not make two arms equal.
+    equal = ORACLE if numerator == denominator else NO_MEMORY if not any(numerator) else None
     interval = ratio_interval(numerator, denominator, units)
     if interval is None:
         return KeptGain(
             share=None, why=f"the gain of {ORACLE} over {NO_MEMORY} is not significantly above 0"
         )
-    if interval.low == interval.high:
-        # Equal outcomes on a sample do not make two arms equal.
-        equal = ORACLE if interval.high else NO_MEMORY
+    if equal is not None:
         return KeptGain(share=None, why=f"the same outcome as {equal} on every question")
     share = sum(numerator) / sum(denominator)
     return KeptGain(

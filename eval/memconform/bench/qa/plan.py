@@ -55,7 +55,7 @@ class AnswerSelection:
 
     @cached_property
     def errors(self) -> dict[str, str]:
-        """Error messages in the place of an answer, by the id of their question."""
+        """Error messages instead of an answer, by the id of their question."""
         answers = self.hypotheses.answers
         messages = ((q.id, error_message(q, answers[q.id])) for q in self._known)
         return {name: message for name, message in messages if message is not None}

@@ -192,7 +192,7 @@ class AnswerFile(Record):
     repeated: list[str]
     """Answers that occur again unchanged; they count once."""
     errors: dict[str, str] = Field(default_factory=dict)
-    """Error messages in the place of an answer, by question; they are not measured."""
+    """Error messages instead of an answer, by question; they are not measured."""
     resembling_errors: list[str] = Field(default_factory=list)
     """Answers that begin as error messages may, and are scored."""
     empty: int = 0

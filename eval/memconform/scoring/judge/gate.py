@@ -21,7 +21,7 @@ def require_pinned(names: Sequence[ModelName], prices: Prices) -> None:
         if traits.floating:
             pinned = f"--judge {name.provider}:{traits.snapshot}" if traits.snapshot else ""
             raise UsageError(
-                f"{name} is an alias that its vendor may move, so that no floor can rest on it",
+                f"{name} is a floating alias; a floor requires a fixed version of a model",
                 code="floating_judge",
                 hint=f"use {pinned or 'a fixed version'}, or --accept-floating-judge, or --floor 0",
             )
