@@ -187,16 +187,22 @@ def _publish(name: str, measured: dict[str, Any]) -> None:
 
 def main() -> None:
     parts = sys.argv[1:]
-    for mode in LME_MODES if "lme" in parts else ():
-        _publish(f"lme-{mode}", measure(mode))
+    measurements: dict[str, Callable[[], dict[str, Any]]] = {}
+    if "lme" in parts:
+        measurements |= {f"lme-{mode}": partial(measure, mode) for mode in LME_MODES}
     if "mutation" in parts:
-        _publish("mutation", measure_mutation())
-    for name in _BENCHES:
-        if "bench" in parts or f"bench/{name}" in parts:
-            _publish(f"bench/{name}", measure_bench(name))
-    for name in _ANSWERS:
-        if "answers" in parts or f"answers/{name}" in parts:
-            _publish(f"answers/{name}", measure_answers(name))
+        measurements["mutation"] = measure_mutation
+    for folder, names, take in (
+        ("bench", _BENCHES, measure_bench),
+        ("answers", _ANSWERS, measure_answers),
+    ):
+        for name in names:
+            if folder in parts or f"{folder}/{name}" in parts:
+                measurements[f"{folder}/{name}"] = partial(take, name)
+    # Written at the end: a changed file would make the revision of the next result a dirty one.
+    measured = {name: take() for name, take in measurements.items()}
+    for name, figures in measured.items():
+        _publish(name, figures)
     subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
 
 

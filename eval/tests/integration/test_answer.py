@@ -41,9 +41,8 @@ def test_arms_differ_only_in_what_the_reader_sees(memconform: Call, bench: str) 
         "full-context": 9,
         "no-memory": 3,
         "always-abstain": 3,
-        "random-k": _correct(report)["random-k"],
+        "random-k": 3,
     }
-    assert 3 <= _correct(report)["random-k"] < 9
     arm = _arm(report, "flat-bm25")
     assert arm["kept"] == {"share": None, "why": "the same outcome as oracle on every question"}
     assert arm["with_gold"]["correct"] == 6

@@ -73,7 +73,7 @@ def test_another_key_of_an_item_is_no_item_to_draw() -> None:
         Item("b#1", "k", source="b"),
     )
     [task] = QueryPlanner(frozenset({"q"}), 5).tasks(Haystack("h", items, (question,)))
-    assert task.searched == {"a", "b"}
+    assert task.searched == frozenset({"a", "b"})
 
 
 def test_the_searched_items_of_a_task_are_those_of_its_haystack_or_its_candidates() -> None:
