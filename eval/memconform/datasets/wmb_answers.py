@@ -7,7 +7,6 @@ ignored, as the released script ignores all others.
 """
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,13 +131,17 @@ def _origin(value: object) -> RowOrigin:
     raise TypeError(f"{ORIGIN!r} is not what `wmb run` writes")
 
 
+_LONGEST_MS = 86_400_000
+"""A search of more than a day is a number that went wrong, such as 1e300."""
+
+
 def _latency(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"'latency_ms' must be a number, not {value!r:.60}")
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"'latency_ms' must be at least 0, not {value!r:.60}")
+    if not 0 <= value <= _LONGEST_MS:
+        raise ValueError(f"'latency_ms' must be from 0 to a day's, not {value!r:.60}")
     return value
 
 

@@ -19,7 +19,7 @@ class InterruptedRunError(MemconformError):
 def interruption() -> InterruptedRunError:
     """Create the error of an interrupted run."""
     return InterruptedRunError(
-        "interrupted",
+        "stopped before the end",
         code="interrupted",
         hint="measurements are kept; --resume asks the remaining questions",
     )

@@ -95,6 +95,13 @@ def test_rows_of_other_programs_are_missing_as_the_readme_says(tmp_path: Path) -
     assert _FIRST in row_faults(plan.scored({})).missing
 
 
+@pytest.mark.parametrize("latency", [-1, 1e300, 86_400_001])
+def test_a_latency_of_more_than_a_day_is_refused(latency: float, tmp_path: Path) -> None:
+    """It gave a speed penalty as if it had been measured, and a table of 300 digits."""
+    with pytest.raises(UsageError, match="'latency_ms' must be from 0 to a day's"):
+        _stored(tmp_path, [_row(_PART_B[0], latency_ms=latency)])
+
+
 @pytest.mark.parametrize("origin", ["run-1", {"run": "r"}, {"run": "r", "parts": "C", "asked": 1}])
 def test_another_origin_is_named(origin: object, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'memconform' is not what `wmb run` writes"):
