@@ -23,7 +23,7 @@ class AnswerOptions(PanelFlags):
 
     results: tuple[str, ...]
     data: str | None
-    arms: str
+    arms: tuple[str, ...]
     top_k: int
     errata: str | None
     reader: str
@@ -53,8 +53,10 @@ data = option(
 arms = option(
     "--arms",
     group=_WHAT,
+    multiple=True,
     metavar="NAMES",
-    default="oracle,full-context,no-memory,always-abstain,random-k",
+    default=(",".join(CONTROLS),),
+    show_default=",".join(CONTROLS),
     help="Control arms to run beside the systems, separated by commas: "
     + "; ".join(f"{name} ({about})" for name, about in CONTROLS.items())
     + "; or none.",

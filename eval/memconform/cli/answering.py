@@ -83,14 +83,18 @@ def require_same_data(key: AnswerKey, rows: Sequence[StoredRow]) -> None:
         )
 
 
-def arms_of(names: str, rows: Sequence[StoredRow]) -> list[Arm]:
+def arms_of(names: Sequence[str], rows: Sequence[StoredRow]) -> list[Arm]:
     """The systems, then the controls in the order in which they are named.
 
     Raises:
         UsageError: for a control that does not exist (`unknown_arm`), or is named twice
             (`bad_option`).
     """
-    chosen = [name.strip() for name in comma_separated((names,))]
+    chosen = [name.strip() for name in comma_separated(names)]
+    if not chosen:
+        raise UsageError(
+            "--arms names no arm", code="bad_option", hint="write --arms none for the systems alone"
+        )
     chosen = [] if chosen == [_NO_ARMS] else chosen
     expect_known(
         chosen, CONTROLS, "there is no arm", f"use {', '.join(CONTROLS)}", code="unknown_arm"

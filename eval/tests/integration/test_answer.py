@@ -185,6 +185,8 @@ def test_a_query_that_the_bench_did_not_measure_is_not_answered(
     [
         (("--arms", "oracel"), "unknown_arm"),
         (("--arms", "oracle,oracle"), "was given twice"),
+        (("--arms", "oracle", "--arms", "no-memory,oracle"), "was given twice"),
+        (("--arms", ""), "--arms names no arm"),
         (("--top-k", "2"), "has the first 1 items of each ranking, not 2"),
         (("--reader", "ollama:llama3.1:8b"), "context_unknown"),
         (("--prompts", "official"), "requires --"),
