@@ -44,7 +44,7 @@ class ResumeState:
         """Apply the next record of the journal."""
         match record:
             # What the daemon's own reader failed to answer is asked again, as a failed search is.
-            case IndexRecord() | QueryRecord(error=None, answer_error=None):
+            case IndexRecord() | QueryRecord(error=None, answer_error=None, redacted=False):
                 self._unverified.append(record)
             case IndexVerified():
                 for measurement in self._unverified:

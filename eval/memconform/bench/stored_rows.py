@@ -213,6 +213,8 @@ def _values(stored: StoredRow, view: str) -> dict[str, list[dict[str, float]]]:
 
 def _fault(reported: Scores, values: Sequence[Mapping[str, float]]) -> str | None:
     """What a report states otherwise than its queries do."""
+    if not values or not reported.metrics:
+        return "has no query, or no metric"
     if reported.queries != len(values):
         return f"reports {reported.queries} queries, has {len(values)}"
     # Reports of other versions may have metrics of other names.

@@ -244,7 +244,8 @@ def _settings(
 
 def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
     """Everything that decides what is pruned, for a digest."""
-    return (*pruning.events.days.items(), *pruning.ranges.items(), pruning.slack)
+    events = pruning.events
+    return (*events.days.items(), *sorted(events.unknown), *pruning.ranges.items(), pruning.slack)
 
 
 def _transformations(options: BenchOptions) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ class Events:
     days: Mapping[str, tuple[date, ...]]
     """By `haystack/item`; for turns also by `haystack/session`. Items whose events are null are
     absent."""
+    unknown: frozenset[str]
+    """Names whose events are null."""
     dropped: tuple[DroppedEntry, ...]
     """Events without a day, model output that is not an event, and items whose events are null."""
 
@@ -83,11 +85,12 @@ class Pruning:
         candidates: set[str] = set()
         for item in haystack.items:
             names = (f"{haystack.id}/{item.source or item.id}", f"{haystack.id}/{item.group}")
-            name = next((each for each in names if each in self.events.days), None)
-            # Nothing is known about an item that the file omits: it stays.
-            days = () if name is None else self.events.days[name]
+            events = self.events
+            name = next((e for e in names if e in events.days or e in events.unknown), None)
             has_match = has_match or name is not None
-            if name is None or any(first <= day <= last for day in days):
+            # Nothing is known about an item that the file omits, or whose events are null.
+            days = None if name is None else events.days.get(name)
+            if days is None or any(first <= day <= last for day in days):
                 candidates.add(item.id)
         if not has_match:
             raise UsageError(
@@ -130,9 +133,11 @@ def read_events(path: Path) -> Events:
     with PieceReader(path) as source:
         released = source.read(64).lstrip().startswith(b"[")
     days: dict[str, tuple[date, ...]] = {}
+    unknown: set[str] = set()
     dropped: list[DroppedEntry] = []
     for name, value in _released(path) if released else read_object(path).items():
         if value is None:
+            unknown.add(name)
             dropped.append(DroppedEntry(name, "its events are null: it is never pruned"))
             continue
         if not isinstance(value, list):
@@ -144,7 +149,7 @@ def read_events(path: Path) -> Events:
             if day is None
         ]
         days[name] = tuple(day for day in event_days if day is not None)
-    return Events(days, tuple(dropped))
+    return Events(days, frozenset(unknown), tuple(dropped))
 
 
 def _released(path: Path) -> Iterator[tuple[str, JsonValue]]:

@@ -16,49 +16,52 @@ _SHOWN_CHARACTERS = 120
 _STATUS = r"(?P<given>[45]\d\d)\b"
 _PHRASES = "|".join(re.escape(status.phrase) for status in HTTPStatus if status >= 400)
 
-_SERVER_PHRASES = "|".join(
-    re.escape(status.phrase)
-    for status in HTTPStatus
-    if status >= 500 or status in (401, 407, 408, 413, 429)
-)
-"""Without those that a sentence may consist of, such as Not Found and Gone."""
 _FAULTS = (
-    rf"{_SERVER_PHRASES}|(?:internal|unknown|unexpected|network|gateway|proxy) error|ERROR"
-    r"|(?:connection|socket|stream) (?:error|refused|reset|closed|aborted|lost|terminated)"
-    r"(?: by (?:the )?(?:peer|server|remote host))?"
-    r"|(?:(?:the )?(?:read|write|request|response|connect(?:ion)?|operation|call|model|server) )?"
-    r"(?:has )?timed[ -]?out|(?:(?:read|request|response|connect(?:ion)?|gateway) )timeout"
-    r"|deadline exceeded|fetch failed|failed to fetch|socket hang up|broken pipe|unreachable host"
-    r"|(?:rate|usage) limit (?:exceeded|reached)|quota exceeded|(?:server )?overloaded"
-    r"|(?:maximum )?context (?:length|window) exceeded"
+    r"internal server error|bad gateway|gateway time-?out|service unavailable|too many requests"
+    r"|request time-?out|proxy authentication required|connection error"
+    r"|connection (?:refused|aborted|reset)(?: by (?:the )?peer)?"
+    r"|(?:the )?(?:read|write|request|response|connect|operation) (?:has )?timed out"
+    r"|deadline exceeded|fetch failed|failed to fetch|socket hang up"
+    r"|rate limit (?:exceeded|reached)|quota exceeded|(?:maximum )?context length exceeded"
     r"|no route to host|network is unreachable|name or service not known"
+    r"|failed to (?:generate|get|fetch|obtain|complete) (?:an? |the )?(?:response|completion)"
+    r"|(?:(?:i'm |i am |we're |we are )?sorry,? (?:but )?)?an? (?:internal |unexpected |unknown )?"
+    r"error (?:has )?occurred(?: while (?:processing|handling|generating) (?:your|the|this)"
+    r" (?:request|query|response))?"
 )
-"""What clients and servers say of a failure, in no more words."""
+"""What clients and servers say of a failure, in no more words; people would not say it so."""
+_SHORT_FAULTS = (
+    r"(?:connection|socket|stream) (?:lost|closed|terminated|reset)"
+    r"|(?:network|internal|proxy) error|timed[ -]?out|timeout|broken pipe|(?:server )?overloaded|unauthorized|forbidden"
+    r"|insufficient storage|payload too large"
+)
+"""What people say, too: a failure only after a word such as `Error:`."""
+_COMMON = frozenset(("error", "exception", "been", "were", "with", "this", "your"))
+"""Words that questions have, whatever they are about."""
+_PREFIX = r"(?:\w+ )?(?:error|exception)\s*[:-]\s*"
 _NOTHING = r"null|undefined|NaN|\[object Object\]"
 """How programs print a value that is missing."""
 
 _CERTAIN = (
     # The whole text, perhaps after `Error:`: what a sentence may begin with is no more than likely.
+    re.compile(rf"(?:{_PREFIX})?(?P<given>{_FAULTS})\s*[.!]?\Z", re.IGNORECASE),
+    re.compile(rf"{_PREFIX}(?P<given>{_SHORT_FAULTS})\s*[.!]?\Z", re.IGNORECASE),
+    re.compile(rf"(?P<given>ERROR|{_NOTHING})\Z"),
+    # Exceptions of clients; one of a program, such as TypeError, may be what is asked for.
     re.compile(
-        rf"(?:(?:\w+ )?(?:error|exception)\s*[:-]\s*)?(?P<given>{_FAULTS})\s*[.!]?\Z", re.IGNORECASE
+        r"(?P<given>(?:[A-Z]\w*)?(?:Timeout|Connect|RateLimit|HTTP|API|SSL|Socket|Network)\w*"
+        r"(?:Error|Exception)|(?:Read|Connect|Write|Pool)Timeout)\Z"
     ),
-    re.compile(rf"(?P<given>{_NOTHING})\Z"),
-    re.compile(r"(?P<given>(?:[A-Z]\w*[a-z])?(?:Timeout|Error|Exception))\Z"),
     # Node's codes: `Error: connect ECONNREFUSED 127.0.0.1:8000`.
     re.compile(
         r"(?:[Ee]rror: )?(?:\w+ )?(?P<given>E(?:CONN[A-Z]+|TIMEDOUT|HOSTUNREACH|AI_AGAIN|PIPE))\b"
     ),
-    # Envoy, OpenAI, Anthropic, Ollama, and programs that excuse themselves.
+    # Envoy, OpenAI, Anthropic, Ollama.
     re.compile(
         r"upstream connect error or disconnect|rate limit (?:reached|exceeded) for\b"
         r"|this model's maximum context length is|you exceeded your current quota"
         r"|incorrect api key provided|prompt is too long: \d"
-        r"|(?:\w+: )?model ['\"\w.:/-]*\s?(?:was )?not found(?:,|\.|\Z)"
-        r"|(?:(?:i'm|i am|we're|we are) )?(?:sorry,? )?(?:but )?(?:an? |some )"
-        r"(?:internal |unexpected |unknown )?(?:error|exception) (?:has )?occurred"
-        r"(?: while| during|[.!]?\Z)"
-        r"|(?:failed|unable) to (?:generate|get|fetch|obtain|produce|complete) (?:an? |the )?"
-        r"(?:response|answer|completion|reply)\b",
+        r"|(?:\w+: )?model ['\"\w.:/-]*\s?(?:was )?not found(?:,|\.|\Z)",
         re.IGNORECASE,
     ),
     re.compile(r"Traceback \(most recent call last\):"),
@@ -130,7 +133,9 @@ def resembles_error(answer: str) -> bool:
 
 
 def _is_named(given: str | None, question: Question) -> bool:
+    """Whether the question or its reference answer has a word of what was given."""
     if given is None:
         return False
     known = " ".join((question.question, *question.answers, *question.expected_substrings))
-    return re.search(rf"\b{re.escape(given)}\b", known, re.IGNORECASE) is not None
+    words = {given.lower(), *re.findall(r"[^\W_]{4,}", given.lower())} - _COMMON
+    return any(re.search(rf"\b{re.escape(word)}\b", known, re.IGNORECASE) for word in words)

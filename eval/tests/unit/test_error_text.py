@@ -68,7 +68,8 @@ _QUESTION = Question(id="q", question="Where is the boat?", answers=("in berth 2
         "Failed to generate a response.",
         "I'm sorry, an error occurred while processing your request.",
         "An unexpected error occurred.",
-        "Overloaded",
+        "Error: overloaded",
+        "API error: timed out",
         "ERROR",
         "null",
         "undefined",
@@ -112,6 +113,19 @@ def test_an_error_message_is_no_answer(text: str) -> None:
         "Overloaded with work",
         "Null and void",
         "Timeout was called twice.",
+        # What a reader may decline with, or people say.
+        "Unable to produce an answer: the dog's name is never mentioned.",
+        "Unable to get an answer from the given history.",
+        "Unable to generate an answer.",
+        "Failed to get a response from the insurer.",
+        "An error occurred during the 2019 tax filing, which cost him $300.",
+        "Overloaded.",
+        "Insufficient storage",
+        "Connection lost",
+        "Network error.",
+        "TypeError",
+        "Timeout",
+        "Unauthorized",
         '{"message": "In berth 20."}',
         '{"answer": 0}',
         '{"found": false, "why": "no note"}',
@@ -132,7 +146,10 @@ def test_an_error_that_the_question_is_about_is_an_answer() -> None:
     assert error_message(status, "503 Service Unavailable") == "503 Service Unavailable"
     log = Question(id="q", question="What did the log say?", answers=("connection refused",))
     assert error_message(log, "Connection refused.") is None
-    assert error_message(log, "Connection reset.") == "Connection reset."
+    assert error_message(log, "Fetch failed.") == "Fetch failed."
+    assert error_message(log, "ConnectionError: refused") is not None
+    paraphrased = Question(id="q", question="Why did it stop?", answers=("it was refused",))
+    assert error_message(paraphrased, "Connection refused") is None
     js = Question(id="q", question="Which value is printed?", answers=("undefined",))
     assert error_message(js, "undefined") is None
     steps = Question(id="q", question="How many steps?", answers=("5000 steps",))

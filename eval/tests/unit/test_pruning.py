@@ -103,6 +103,15 @@ def test_published_events_are_read_and_invalid_ones_dropped(
     assert pruning.ranges == {"q": Range(date(2023, 5, 10), date(2023, 5, 20))}
 
 
+def test_a_haystack_of_which_no_call_succeeded_is_not_pruned(tmp_path: Path) -> None:
+    """The file names all of its items; it was refused as the file of another benchmark."""
+    pruning = _pruning(tmp_path, {f"h/{name}": None for name in "abc"}, _MAY)
+    assert _kept(pruning) == ["a", "b", "c"]
+    # An item's own null counts, not the days of its session.
+    pruning = _pruning(tmp_path, {"h/s1_1": None, "h/s1": _on("2023/01/01")}, _MAY)
+    assert _kept(pruning, Item("s1_1", "x", "s1"), Item("s1_3", "x", "s1")) == ["s1_1"]
+
+
 def test_events_of_another_haystack_do_not_prune_everything(tmp_path: Path) -> None:
     pruning = _pruning(tmp_path, {"a": _on("2023/05/15")}, _MAY)
     with pytest.raises(UsageError, match="names no item of h"):
