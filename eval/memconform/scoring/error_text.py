@@ -32,8 +32,8 @@ _FAULTS = (
 """What clients and servers say of a failure, in no more words; people would not say it so."""
 _SHORT_FAULTS = (
     r"(?:connection|socket|stream) (?:lost|closed|terminated|reset)"
-    r"|(?:network|internal|proxy) error|timed[ -]?out|timeout|broken pipe|(?:server )?overloaded|unauthorized|forbidden"
-    r"|insufficient storage|payload too large"
+    r"|(?:network|internal|proxy) error|timed[ -]?out|timeout|broken pipe"
+    r"|(?:server )?overloaded|unauthorized|forbidden|insufficient storage|payload too large"
 )
 """What people say, too: a failure only after a word such as `Error:`."""
 _COMMON = frozenset(("error", "exception", "been", "were", "with", "this", "your"))
@@ -133,9 +133,15 @@ def resembles_error(answer: str) -> bool:
 
 
 def _is_named(given: str | None, question: Question) -> bool:
-    """Whether the question or its reference answer has a word of what was given."""
+    """Whether question or reference answer name what was given, or the latter has a word of it."""
     if given is None:
         return False
-    known = " ".join((question.question, *question.answers, *question.expected_substrings))
-    words = {given.lower(), *re.findall(r"[^\W_]{4,}", given.lower())} - _COMMON
-    return any(re.search(rf"\b{re.escape(word)}\b", known, re.IGNORECASE) for word in words)
+    reference = " ".join((*question.answers, *question.expected_substrings))
+    words = set(re.findall(r"[^\W_]{4,}", given.lower())) - _COMMON
+    return _has(given, f"{question.question} {reference}") or any(
+        _has(word, reference) for word in words
+    )
+
+
+def _has(words: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(words)}\b", text, re.IGNORECASE) is not None

@@ -150,6 +150,8 @@ def test_an_error_that_the_question_is_about_is_an_answer() -> None:
     assert error_message(log, "ConnectionError: refused") is not None
     paraphrased = Question(id="q", question="Why did it stop?", answers=("it was refused",))
     assert error_message(paraphrased, "Connection refused") is None
+    server = Question(id="q", question="Which server did I buy?", answers=("a used one",))
+    assert error_message(server, "Internal Server Error") is not None
     js = Question(id="q", question="Which value is printed?", answers=("undefined",))
     assert error_message(js, "undefined") is None
     steps = Question(id="q", question="How many steps?", answers=("5000 steps",))
