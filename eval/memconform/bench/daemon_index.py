@@ -106,9 +106,7 @@ class DaemonIndex:
                     items, ranked = chunks, len(answer.chunks)
                 require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
         except CallError as error:
-            monitor.failed(error)
-            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
-                self._doubt = error
+            self._failed(monitor, error)
             raise
         monitor.answered()
         missed = set(task.query.gold).difference(ranking)
@@ -124,7 +122,7 @@ class DaemonIndex:
         )
 
     async def answer(self, task: Task, strategy: Strategy, found: SearchResult) -> OwnAnswer:
-        """The answer of the daemon's augmented reader, which is told the day of the question.
+        """Ask the daemon's own reader, as of the day of the question.
 
         Its failures are those of a reader: they never count as failures of the daemon's search.
         """
@@ -147,9 +145,7 @@ class DaemonIndex:
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
             self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
         except CallError as error:
-            monitor.failed(error)
-            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
-                self._doubt = error
+            self._failed(monitor, error)
             raise
         monitor.answered()
         return OwnAnswer(asked.text, ranking)
@@ -168,6 +164,12 @@ class DaemonIndex:
                 f"the reader retrieved {chunks} chunks of {len(ranking)} items, and a search finds"
                 f" {len(found.ranking)} items; {top_k} chunks were requested",
             )
+
+    def _failed(self, monitor: DaemonMonitor, error: CallError) -> None:
+        """Count a failed call, and note a doubt that it casts on the index."""
+        monitor.failed(error)
+        if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
+            self._doubt = error
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

@@ -174,9 +174,9 @@ class BenchPlan:
     seed: int
     concurrency: int = 1
     shuffle: int | None = None
+    """Seed for shuffling the queries, which must not change any ranking."""
     answers: bool = False
     """Whether daemons also answer each question."""
-    """Seed for shuffling the queries, which must not change any ranking."""
     command: tuple[str, ...] = ()
     transformations: tuple[str, ...] = ()
     """How the benchmark was transformed and its queries selected, in words."""

@@ -100,7 +100,7 @@ class QueryPlanner:
         """The tasks of the selected queries of a haystack."""
         by_session = self.official_sessions is not None
         sessions = self.official_sessions(haystack) if self.official_sessions else {}
-        # A further key of an item is no item: found, it counts as that.
+        # Additional keys of an item count as the item.
         sources = {item.id: item.source or item.id for item in haystack.items}
         item_ids = None if self.wants_memories else frozenset(sources.values())
         candidates = {

@@ -1,13 +1,12 @@
 """Plans a bench: resolves the command line into a benchmark, systems and settings."""
 
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memconform.bench.digests import digest_of_names
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
@@ -220,9 +219,11 @@ def _settings(
         format=benchmark.format.name,
         options=dict(benchmark.options),
         content_sha256=survey.content_sha256,
-        chosen_sha256=_digest(chosen),
+        chosen_sha256=digest_of_names(chosen),
         disputed_sha256=None if errata is None else errata.digest(),
-        pruned_sha256=None if pruning is None else _digest(map(repr, _pruning_inputs(pruning))),
+        pruned_sha256=None
+        if pruning is None
+        else digest_of_names(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
         unit="memory" if wants_memories else "item",
@@ -244,8 +245,7 @@ def _settings(
 
 def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
     """Everything that decides what is pruned, for a digest."""
-    events = pruning.events
-    return (*events.days.items(), *sorted(events.unknown), *pruning.ranges.items(), pruning.slack)
+    return (*pruning.events.days.items(), *pruning.ranges.items(), pruning.slack)
 
 
 def _transformations(options: BenchOptions) -> tuple[str, ...]:
@@ -274,7 +274,3 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
     pruning.require_known_ids(survey.queries)
     return pruning
-
-
-def _digest(names: Iterable[str]) -> str:
-    return hashlib.sha256(json.dumps(sorted(names)).encode()).hexdigest()

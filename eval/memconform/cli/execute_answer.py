@@ -12,7 +12,7 @@ from memconform.bench.answering.forecast import ReadingForecaster
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
 from memconform.bench.answering.records import AnswerRecord, AnswerSettings
 from memconform.bench.answering.report_builder import AnswersFinished
-from memconform.bench.qa.plan import digest_of_names
+from memconform.bench.digests import digest_of_names
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.answer_options import AnswerOptions
 from memconform.cli.answering import (

@@ -32,11 +32,8 @@ _RANGES = 'write {"query": {"start": "2023/05/01", "end": "2023/05/31"}, …}'
 class Events:
     """The days of the events of items."""
 
-    days: Mapping[str, tuple[date, ...]]
-    """By `haystack/item`; for turns also by `haystack/session`. Items whose events are null are
-    absent."""
-    unknown: frozenset[str]
-    """Names whose events are null."""
+    days: Mapping[str, tuple[date, ...] | None]
+    """By `haystack/item`; for turns also by `haystack/session`. None if the events are null."""
     dropped: tuple[DroppedEntry, ...]
     """Events without a day, model output that is not an event, and items whose events are null."""
 
@@ -85,11 +82,10 @@ class Pruning:
         candidates: set[str] = set()
         for item in haystack.items:
             names = (f"{haystack.id}/{item.source or item.id}", f"{haystack.id}/{item.group}")
-            events = self.events
-            name = next((e for e in names if e in events.days or e in events.unknown), None)
+            name = next((each for each in names if each in self.events.days), None)
             has_match = has_match or name is not None
             # Nothing is known about an item that the file omits, or whose events are null.
-            days = None if name is None else events.days.get(name)
+            days = None if name is None else self.events.days[name]
             if days is None or any(first <= day <= last for day in days):
                 candidates.add(item.id)
         if not has_match:
@@ -132,12 +128,11 @@ def read_events(path: Path) -> Events:
     """
     with PieceReader(path) as source:
         released = source.read(64).lstrip().startswith(b"[")
-    days: dict[str, tuple[date, ...]] = {}
-    unknown: set[str] = set()
+    days: dict[str, tuple[date, ...] | None] = {}
     dropped: list[DroppedEntry] = []
     for name, value in _released(path) if released else read_object(path).items():
         if value is None:
-            unknown.add(name)
+            days[name] = None
             dropped.append(DroppedEntry(name, "its events are null: it is never pruned"))
             continue
         if not isinstance(value, list):
@@ -149,7 +144,7 @@ def read_events(path: Path) -> Events:
             if day is None
         ]
         days[name] = tuple(day for day in event_days if day is not None)
-    return Events(days, frozenset(unknown), tuple(dropped))
+    return Events(days, tuple(dropped))
 
 
 def _released(path: Path) -> Iterator[tuple[str, JsonValue]]:

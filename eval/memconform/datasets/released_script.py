@@ -38,7 +38,7 @@ class ReleasedScript:
         """A function of the module.
 
         Raises:
-            UsageError: as `parse`, and `bad_prompt_script` if there is none of that name.
+            UsageError: as `parse`, and `bad_prompt_script` if it does not exist.
         """
         for node in self.parse().body:
             if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -56,7 +56,7 @@ def template_fields(template: str) -> list[str] | None:
     Those, and names that are not expected, could read any attribute of what is filled in.
 
     Raises:
-        ValueError: for a text that is no template.
+        ValueError: if the text is not a template.
     """
     names = []
     for _, name, spec, conversion in Formatter().parse(template):

@@ -13,7 +13,7 @@ from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
 from memconform.printing.logs import Logger
-from memconform.redaction import redact, redact_values
+from memconform.redaction import hides, redact, redact_values
 from memconform.storage.writing import Masked, replacing
 from memconform.user_cache import cache_folder
 
@@ -96,8 +96,13 @@ class ReplyCache:
             return None
 
     def write(self, key: str, reply: CachedReply) -> None:
-        """Keep a reply; a cache that cannot be written warns once, for the reply is not lost."""
-        entry = {"text": _masked(reply.text), "served_model": redact(reply.served_model)}
+        """Keep a reply; a cache that cannot be written warns once, for the reply is not lost.
+
+        A reply with a secret in it is not kept: masked, it would come back as another reply.
+        """
+        if _has_secret(reply.text):
+            return
+        entry = {"text": reply.text, "served_model": redact(reply.served_model)}
         body = json.dumps(entry).encode()
         check = zlib.crc32(key.encode() + body)
         try:
@@ -143,11 +148,10 @@ class ReplyCache:
             _log.warning(message, folder=str(self._folder), error=str(error))
 
 
-def _masked(text: str) -> str:
-    """A reply without secrets; if it is JSON, it stays JSON with the same numbers."""
+def _has_secret(text: str) -> bool:
+    """Whether a reply would be masked; in one of JSON only strings are, and no numbers."""
     try:
         value = json.loads(text)
     except ValueError:
-        return redact(text)
-    masked = redact_values(value)
-    return text if masked == value else json.dumps(masked)
+        return hides(text)
+    return bool(redact_values(value) != value)

@@ -1,5 +1,7 @@
 """Counts with nouns, for messages."""
 
+from collections.abc import Sequence
+
 
 def plural(count: int, noun: str, *, spec: str = "") -> str:
     """Return a count with its noun, such as `1 query` or `2 queries`.
@@ -10,6 +12,12 @@ def plural(count: int, noun: str, *, spec: str = "") -> str:
         spec: Format of the number, for example `,` for thousands separators.
     """
     return f"{count:{spec}} {noun if count == 1 else _plural_of(noun)}"
+
+
+def listed(names: Sequence[str], *, most: int = 10) -> str:
+    """The number of names and the first of them: `12 (a, b and 10 more)`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{len(names)} ({', '.join(names[:most])}{more})"
 
 
 def _plural_of(noun: str) -> str:

@@ -1,7 +1,7 @@
 """Scored answers on the terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
@@ -16,7 +16,7 @@ from memconform.bench.qa.records import (
 )
 from memconform.bench.qa.report_builder import QaFinished
 from memconform.bench.tasks import ALL
-from memconform.printing.plurals import plural
+from memconform.printing.plurals import listed, plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import ProgressReport, standard_error, table_console
 from memconform.reports.fitting import fitting_table, omission
@@ -87,7 +87,7 @@ def metrics_lines(metrics: QaMetrics) -> Iterator[str]:
 def show_missing(metrics: QaMetrics) -> None:
     """Print to standard error which questions a log lacks."""
     if metrics.missing:
-        standard_error().print(f"not in the log: {_listed(metrics.missing)}", style="bold red")
+        standard_error().print(f"not in the log: {listed(metrics.missing)}", style="bold red")
 
 
 def qa_banner(report: QaReport) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _rubric_lines(rubric: RubricReport) -> Iterator[str]:
     if (labels := rubric.substring_labels) is not None and labels.differing:
         yield (
             f"  {labels.correct} correct by the word yes, {labels.contains_yes} by its letters, as"
-            f" evaluate_qa.py counts; they differ on {_listed(labels.differing)}"
+            f" evaluate_qa.py counts; they differ on {listed(labels.differing)}"
         )
     if rubric.official is not None:
         yield from (f"  {line}" for line in _official_lines(rubric.official))
@@ -176,7 +176,7 @@ def suspicions(answers: AnswerFile) -> Iterator[str]:
     if answers.resembling_errors:
         yield (
             "scored, though the text begins as an error message does:"
-            f" {_listed(answers.resembling_errors)}"
+            f" {listed(answers.resembling_errors)}"
         )
     if answers.empty:
         yield f"empty, which is wrong: {plural(answers.empty, 'answer', spec=',')}"
@@ -190,7 +190,7 @@ def _faults(report: QaReport) -> Iterator[str]:
             yield f"  try: {report.incident.hint}; --resume {report.run_id}"
     yield from error_lines(report.hypotheses)
     if report.hypotheses.missing and not report.settings.partial:
-        yield f"{NOT_MEASURED}, no answer: {_listed(report.hypotheses.missing)}"
+        yield f"{NOT_MEASURED}, no answer: {listed(report.hypotheses.missing)}"
     for rubric in report.rubrics:
         for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
             if count := rubric.statuses.get(status, 0):
@@ -205,16 +205,10 @@ def _faults(report: QaReport) -> Iterator[str]:
 def _notices(report: QaReport) -> Iterator[str]:
     files = report.hypotheses
     if files.unknown:
-        yield f"not questions of the benchmark, skipped: {_listed(files.unknown)}"
+        yield f"not questions of the benchmark, skipped: {listed(files.unknown)}"
     if files.repeated:
-        yield f"repeated with the same answer, counted once: {_listed(files.repeated)}"
+        yield f"repeated with the same answer, counted once: {listed(files.repeated)}"
     if files.missing and report.settings.partial:
         yield f"--partial: {plural(len(files.missing), 'question')} without an answer left out"
     if report.data.pinned is None:
         yield "dataset file: not one of the pinned versions"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The number of names, and the first few."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{len(names)} ({', '.join(names[:_SHOWN])}{more})"

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memconform.bench.answering.records import AnswerReport, ArmReport
 from memconform.bench.records import BenchReport, Row, Scores
@@ -20,6 +20,8 @@ from memconform.reports.others import comparison_table, dates_comparison_table, 
 from memconform.reports.rates import format_rate
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
+
+_Report = TypeVar("_Report", bound=BaseModel)
 
 PUBLISHED = Path("results") / "published"
 LME_MODES = ("bm25", "semantic", "hybrid")
@@ -66,12 +68,12 @@ def tables(checkout: Path) -> list[Table]:
     lme_results = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
     scores = _read(published / "mutation.json")["by_profile"]
     mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
-    by_name = {path.stem: _bench(path) for path in sorted((published / "bench").glob("*.json"))}
+    by_name = _reports(published / "bench", BenchReport)
     benches = list(by_name.values())
     dated = [report for report in benches if any(map(_by_date, report.rows))]
     undated = [report for report in benches if report not in dated]
     memini = read_others(published / "memini.json")
-    answers = [_answers(path) for path in sorted((published / "answers").glob("*.json"))]
+    answers = list(_reports(published / "answers", AnswerReport).values())
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
@@ -98,26 +100,19 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def _bench(path: Path) -> BenchReport:
-    try:
-        return BenchReport.model_validate(_read(path))
-    except ValidationError as error:
-        raise UsageError(
-            f"{path} is not a bench report: {first_fault(error)}",
-            code="not_published",
-            hint="publish it again: scripts/publish.py bench",
-        ) from error
-
-
-def _answers(path: Path) -> AnswerReport:
-    try:
-        return AnswerReport.model_validate(_read(path))
-    except ValidationError as error:
-        raise UsageError(
-            f"{path} is not a report of answers: {first_fault(error)}",
-            code="not_published",
-            hint="publish it again: scripts/publish.py answers",
-        ) from error
+def _reports(folder: Path, model: type[_Report]) -> dict[str, _Report]:
+    """The published reports of a folder, by name."""
+    reports = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            reports[path.stem] = model.model_validate(_read(path))
+        except ValidationError as error:
+            raise UsageError(
+                f"{path} does not belong into {folder.name}/: {first_fault(error)}",
+                code="not_published",
+                hint=f"publish it again: scripts/publish.py {folder.name}/{path.stem}",
+            ) from error
+    return reports
 
 
 def _lme_table(results: Sequence[dict[str, Any]]) -> str:

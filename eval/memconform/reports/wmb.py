@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
 from memconform.datasets.wmb_names import FALSE_MEMORY
-from memconform.printing.plurals import plural
+from memconform.printing.plurals import listed, plural
 from memconform.reports.console import ProgressReport, table_console
 from memconform.reports.fitting import fitting_table
 from memconform.reports.judging import judging_lines
@@ -206,7 +206,7 @@ def _lost_lines(lost: Sequence[LostQuestion]) -> Iterator[str]:
     for each in lost:
         by_code.setdefault(each.code, []).append(each)
     for code, questions in by_code.items():
-        names = _listed([each.question for each in questions])
+        names = listed([each.question for each in questions])
         yield f"{NOT_MEASURED}, {code}: {names}; the first: {questions[0].message}"
 
 
@@ -219,11 +219,11 @@ def _faults(report: WmbScore) -> Iterator[str]:
     yield from _lost_lines(report.answers.failed)
     if report.answers.empty:
         yield (
-            f"no row of {_listed(report.answers.empty)} has a memory: was it stored? An index that"
+            f"no row of {listed(report.answers.empty)} has a memory: was it stored? An index that"
             " lost it answers like this"
         )
     if report.answers.missing:
-        yield f"without a row, wrong by the readme: {_listed(report.answers.missing)}"
+        yield f"without a row, wrong by the readme: {listed(report.answers.missing)}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
         if count := report.statuses.get(status, 0):
             yield f"{plural(count, 'answer')} {status.value}, {NOT_MEASURED}: scores are bounds"
@@ -238,22 +238,16 @@ def _notices(report: WmbScore) -> Iterator[str]:
         omitted = plural(sum(report.omitted.values()), "question")
         yield f"undisputed: {scores}, without {omitted} ({reasons})"
     if answers.not_asked:
-        yield f"{NOT_MEASURED}, left out of the run: {_listed(answers.not_asked)}"
+        yield f"{NOT_MEASURED}, left out of the run: {listed(answers.not_asked)}"
     if answers.unknown:
-        yield f"not questions of the benchmark, skipped: {_listed(answers.unknown)}"
+        yield f"not questions of the benchmark, skipped: {listed(answers.unknown)}"
     if answers.repeated:
-        yield f"repeated, counted once by the readme: {_listed(answers.repeated)}"
+        yield f"repeated, counted once by the readme: {listed(answers.repeated)}"
     if answers.contradicted:
-        yield f"answered differently twice, the last counts: {_listed(answers.contradicted)}"
+        yield f"answered differently twice, the last counts: {listed(answers.contradicted)}"
     if answers.reordered:
         yield "the rows are in another order than the questions, which affects no score"
     unknown = [p.speed.unmeasured for p in report.profiles.values() if p.profile == "readme"]
     if sum(unknown):
         yield f"{plural(sum(unknown), 'latency')} missing: the speed penalty is shown as bounds"
     yield "not to be compared with scores by other judges or rules"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The number of names, and the first few."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{len(names)} ({', '.join(names[:_SHOWN])}{more})"

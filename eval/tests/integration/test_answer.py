@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from memconform.cli.main import cli
+from memconform.datasets.conversation_store import ConversationStore
+from memconform.errors import UsageError
 from memconform.reading.prompts import DECLINES
 from tests.integration.answer_bench import NAMES as _NAMES
 from tests.integration.answer_bench import QUESTIONS as _QUESTIONS
@@ -226,6 +229,41 @@ def test_what_does_not_fit_is_left_out_and_said(memconform: Call, data: Path) ->
     assert _arm(report, "full-context")["cut"] == _QUESTIONS
     assert "full-context: in 9 questions some passages had no room in 5,000 tokens" in ended.err
     assert _arm(report, "full-context")["without_gold"]["expected"] == 6
+
+
+def test_answers_with_a_secret_are_left_out_of_hypotheses(
+    memconform: Call, bench: str, service: Service, environment: dict[str, str]
+) -> None:
+    """Masked, they would be judged as other answers."""
+    environment["OPENAI_API_KEY"] = "beeswax"
+    service.script(
+        {"kind": "chat", "contains": "of owner1x", "reply": {"text": "It is beeswax."}},
+        {"kind": "chat", "reply": {"text": "It is said: 21."}},
+    )
+    flags = ("--reader", _NAMES[0], "--judge", "fake", "--arms", "oracle")
+    ended, _ = _answer(memconform, bench, *flags, "--hypotheses", "answers")
+    assert ended.code == 0, ended.err
+    rows = (ended.folder / "answers" / "oracle.jsonl").read_text().splitlines()
+    names = {json.loads(row)["question_id"] for row in rows}
+    assert (len(rows), "q1" in names) == (_QUESTIONS - 1, False)
+    assert "oracle.jsonl lacks 1 answer with a secret of the environment" in ended.err
+    assert "(hidden)" not in str(rows)
+
+
+def test_a_data_file_that_changes_while_it_is_read_is_refused(
+    bench: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ConversationStore.load
+
+    def late(store: ConversationStore, path: Path, *args: Any) -> None:
+        data.write_text(data.read_text().replace("hives", "chives"))
+        load(store, path, *args)
+
+    monkeypatch.setattr(ConversationStore, "load", late)
+    monkeypatch.chdir(data.parent)
+    flags = ("--top-k", "1", "--reader", "fake", "--judge", "fake")
+    with pytest.raises(UsageError, match="changed while it was read"):
+        cli(["answer", bench, *flags], standalone_mode=False)
 
 
 def test_answers_are_judged_again_by_another_rubric(

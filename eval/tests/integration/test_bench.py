@@ -685,6 +685,12 @@ def test_a_query_with_a_time_range_searches_only_its_items(
     # Two days more at both ends: from the third to the eleventh.
     assert set(rankings["#4"]) == {"i2", "i4"}
     assert len(rankings["#6"]) == 6
+    # A failed call says nothing of an item.
+    events.write_text(json.dumps(dated | {"g0/i10": None}))
+    flags = ("--events", events, "--ranges", ranges)
+    ended, report = _bench(memconform, boxes, "--system", "flat-bm25", *flags)
+    assert (ended.code, report["source"]["dropped"]) == (0, 1), ended.err
+    assert "1 dropped or unresolved" in ended.err
 
 
 def test_reports_the_death_of_a_daemon_during_ingest(

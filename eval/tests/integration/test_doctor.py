@@ -121,14 +121,19 @@ HTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
 """
 
 
-def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path) -> None:
+def _examined(memconform: Call, workspace: Path, profiles: str) -> Ended:
+    """What doctor says of a daemon with routes of its own."""
     (workspace / "own.py").write_text(_OWN_ROUTES)
     (workspace / "sdk.toml").write_text(
         'name = "own"\nlanguage = "python"\n[ready]\npath = "/up"\n'
         '[serve]\nargv = ["{python}", "own.py", "{host}", "{port}"]\n'
-        '[capabilities]\nprofiles = ["core"]\nmodes = ["bm25"]\n'
+        f'[capabilities]\nprofiles = {profiles}\nmodes = ["bm25"]\n'
     )
-    ended = memconform("doctor", "--sdk", "sdk.toml")
+    return memconform("doctor", "--sdk", "sdk.toml")
+
+
+def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path) -> None:
+    ended = _examined(memconform, workspace, '["core"]')
     assert ended.out.count("FAIL ingest") > 1, ended.out
     assert 'health = "GET /PATH"' in ended.out
     failed = {line for line in ended.out.splitlines() if line.startswith("FAIL")}
@@ -139,13 +144,7 @@ def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path
 
 
 def test_what_a_failed_ingest_leaves_untested_is_listed(memconform: Call, workspace: Path) -> None:
-    (workspace / "own.py").write_text(_OWN_ROUTES)
-    (workspace / "sdk.toml").write_text(
-        'name = "own"\nlanguage = "python"\n[ready]\npath = "/up"\n'
-        '[serve]\nargv = ["{python}", "own.py", "{host}", "{port}"]\n'
-        '[capabilities]\nprofiles = ["core", "ask"]\nmodes = ["bm25"]\n'
-    )
-    ended = memconform("doctor", "--sdk", "sdk.toml")
+    ended = _examined(memconform, workspace, '["core", "ask"]')
     assert ended.code == 3, ended.out
     skipped = {
         line[5:26].strip(): line[26:] for line in ended.out.splitlines() if line[:4] == "skip"

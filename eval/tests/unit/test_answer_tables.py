@@ -37,7 +37,7 @@ def test_each_arm_of_each_benchmark_is_a_line(checkout: Path) -> None:
     ("change", "said"),
     [
         ({"measured": False}, "was not measured on every question"),
-        ({"views": None}, "is not a report of answers"),
+        ({"views": None}, "does not belong into answers/"),
     ],
 )
 def test_an_incomplete_or_invalid_report_is_not_published(

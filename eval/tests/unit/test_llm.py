@@ -313,20 +313,21 @@ def test_a_lone_surrogate_of_a_daemon_does_not_end_a_run() -> None:
     assert cache_key(ModelName("openai", "m"), None, ModelTraits(), request)
 
 
-def test_secrets_are_masked_in_a_cached_reply_and_its_numbers_stay(tmp_path: Path) -> None:
+def test_a_reply_with_a_secret_is_not_cached(tmp_path: Path) -> None:
+    """It came back with the mask in it, and was judged as another answer."""
     redaction.hide("canary-0123456789")
     redaction.hide("1")
-    try:
-        cache = ReplyCache(tmp_path)
-        reply = '{"reason": "canary-0123456789", "verdict": "correct", "score": 1}'
-        cache.write("a" * 64, CachedReply(reply, "canary-0123456789"))
-        [file] = tmp_path.glob("aa/*")
-        assert b"canary" not in file.read_bytes()
-        kept = cache.read("a" * 64)
-        assert kept is not None
-        assert json.loads(kept.text)["score"] == 1
-    finally:
-        redaction.forget()
+    cache = ReplyCache(tmp_path)
+    for reply in ("It is canary-0123456789.", '{"reason": "canary-0123456789", "score": 1}'):
+        cache.write("a" * 64, CachedReply(reply, "m"))
+        assert cache.read("a" * 64) is None
+    # Numbers are no secrets.
+    cache.write("a" * 64, CachedReply('{"reason": "right", "score": 1}', "canary-0123456789"))
+    kept = cache.read("a" * 64)
+    assert kept is not None
+    assert json.loads(kept.text)["score"] == 1
+    [file] = tmp_path.glob("aa/*")
+    assert b"canary" not in file.read_bytes()
 
 
 @pytest.mark.parametrize("key", ["sk-a\nb", "sk-\r1", "schlüssel"])

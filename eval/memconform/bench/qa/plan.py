@@ -1,14 +1,13 @@
 """What is scored: the stored answers of a benchmark, and by which rubrics."""
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from memconform.bench.digests import digest_of_names
 from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, RepeatedText
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses
@@ -156,8 +155,3 @@ def _same_text(answers: Collection[str]) -> RepeatedText | None:
     if 2 * count <= len(answers):
         return None
     return RepeatedText(text=text[:_SHOWN_CHARACTERS], answers=count)
-
-
-def digest_of_names(names: Iterable[str]) -> str:
-    """The SHA-256 of a set of ids, whatever their order."""
-    return hashlib.sha256(json.dumps(sorted(names)).encode()).hexdigest()

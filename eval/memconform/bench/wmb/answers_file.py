@@ -49,8 +49,7 @@ def write_answers(
         answers: the file to write.
         report: of a bench of one system and one strategy whose unit is a memory.
         result: the bench's result file.
-        searches: ids of the selected searches, of which a question may have two
-            (`question_of`).
+        searches: ids of the selected searches; a question may have two (`question_of`).
         questions: ids of all questions, in the order of the benchmark.
         parts: the parts that were asked.
         index: what the system indexed together.
