@@ -63,3 +63,12 @@ def lexical_scores(query: str, documents: list[str]) -> list[float]:
 
 def _count_shared(query_terms: set[str], text: str) -> int:
     return len(query_terms.intersection(terms(text)))
+
+
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
+
+
+def first_person_sentences(text: str) -> list[str]:
+    """The sentences of a text that say something in the first person, without questions."""
+    sentences = (" ".join(sentence.split()) for sentence in _SENTENCE.findall(text))
+    return [each for each in sentences if _FIRST_PERSON.search(each) and not each.endswith("?")]
