@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
@@ -27,7 +28,7 @@ class CallTotals:
     cost: int = 0
     """Billionths of a dollar."""
 
-    def add(self, call: "Reply[str] | LlmError") -> None:
+    def add(self, call: "Reply[Any] | LlmError") -> None:
         """Count a reply or a failed call."""
         self.calls += 1
         self.cached += isinstance(call, Reply) and call.cached

@@ -93,7 +93,8 @@ def session_document(placed: PlacedSession) -> Document:
         UsageError: if it exceeds the contract's limit (`item_too_large`).
     """
     session = placed.session
-    lines = _front_matter(session_id=session.id, date=to_rfc3339(placed.date))
+    date = to_rfc3339(placed.date)
+    lines = _front_matter(session_id=_stem(placed), session_date=date, date=date)
     lines += [f"{turn.speaker}: {turn.text.strip()}\n" for turn in session.turns]
     content = "\n".join(lines).encode()
     if len(content) > CONTENT_LIMIT:
@@ -109,17 +110,24 @@ def fact_documents(
     placed: PlacedSession, facts: Iterable[Fact], project: str
 ) -> Iterator[Document]:
     """A document for each fact of a session, below the folder of a project."""
-    stem = placed.path.removeprefix(SESSIONS).removesuffix(".md")
+    stem = _stem(placed)
     for number, fact in enumerate(facts, start=1):
-        lines = _front_matter(session_id=placed.session.id, date=f"{fact.observed_on}T00:00:00Z")
+        lines = _front_matter(
+            session_id=stem, observed_on=fact.observed_on, date=f"{fact.observed_on}T00:00:00Z"
+        )
         if fact.tags:
             lines.insert(1, f"tags: [{', '.join(fact.tags)}]")
         content = "\n".join([*lines, fact.text, ""]).encode()
         yield Document(f"{FACTS}{project}/{stem}-{number:03}.md", content, "text/markdown")
 
 
+def _stem(placed: PlacedSession) -> str:
+    """What a session is filtered by: unlike its id, it names one of its dates."""
+    return placed.path.removeprefix(SESSIONS).removesuffix(".md")
+
+
 def _front_matter(**values: str) -> list[str]:
-    return ["---", *(f'{key}: "{_plain(value, ":")}"' for key, value in values.items()), "---"]
+    return ["---", *(f'{key}: "{_plain(value, ":@%")}"' for key, value in values.items()), "---"]
 
 
 def _session_path(name: str, date: datetime | None = None) -> str:

@@ -101,6 +101,7 @@ def test_documents_have_front_matter_and_a_block_a_turn() -> None:
     assert document.content.decode().split("\n") == [
         "---",
         'session_id: "a%20%22b%22%0Ac"',
+        'session_date: "2023-05-30T23:40:00Z"',
         'date: "2023-05-30T23:40:00Z"',
         "---",
         "user: I moved to Lyon. Do you know it?",
