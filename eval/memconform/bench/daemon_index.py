@@ -25,16 +25,9 @@ from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.ingest.monitor import DaemonMonitor
-from memconform.ingest.verification import (
-    DOUBTFUL,
-    IndexChangedError,
-    IndexDoubtError,
-    IndexVerifier,
-)
+from memconform.ingest.query_verification import QueryVerification
+from memconform.ingest.verification import IndexVerifier
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
-
-_MOST_MISSED = 1_000
-"""Missed documents that a verification asks for besides those it samples: ten queries."""
 
 
 @dataclass(slots=True)
@@ -58,30 +51,15 @@ class DaemonIndex:
     """Chunks from which its own reader answers each question; None if it is not asked."""
     is_own: bool
     """Whether it speaks the contract itself, without a dialect."""
-    _doubt: CallError | None = field(default=None, init=False)
-    """A failure that puts all results since the last verification in doubt."""
-    _missed: set[str] = field(default_factory=set, init=False)
-    """Paths of documents that queries since the last verification needed and did not find."""
+    _queries: QueryVerification = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._queries = QueryVerification(self.verifier)
 
     async def verify(self) -> None:
         if self.monitor.halted is not None:
             raise self.monitor.halted
-        doubt, self._doubt = self._doubt, None
-        try:
-            missed, self._missed = self._missed, set()
-            if doubt is None or doubt.code != "out_of_step":
-                await self.verifier.verify(missed or None, full=doubt is not None)
-            # A doubt that comes up during the verification may concern an earlier moment.
-            doubt = next((e for e in (doubt, self._doubt) if e and e.code == "out_of_step"), None)
-            if doubt is not None:
-                raise IndexDoubtError(doubt.code, doubt.message)  # noqa: TRY301
-        except IndexDoubtError as error:
-            raise IndexChangedError(
-                error.message,
-                code=error.code,
-                hint="results since the last verification do not count; --resume asks those"
-                " queries again",
-            ) from error
+        await self._queries.verify()
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
         client, monitor = self.client, self.monitor
@@ -92,7 +70,7 @@ class DaemonIndex:
             while True:
                 search = client.search(self.brain, request)
                 answer, timings = await monitor.call(search)
-                _require_strategy(answer.trace, request, self.auto_modes)
+                require_strategy(answer.trace, request, self.auto_modes)
                 ranking = self.document_map.to_item_ranking(task, answer.chunks)
                 if not self._is_cut_short(task, request, answer, len(ranking)):
                     break
@@ -110,8 +88,8 @@ class DaemonIndex:
             raise
         monitor.answered()
         missed = set(task.query.gold).difference(ranking)
-        if missed and len(self._missed) < _MOST_MISSED:
-            self._missed.update(self.document_map.paths(task.haystack, missed))
+        if missed:
+            self._queries.missed(self.document_map.paths(task.haystack, missed))
         rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
         return SearchResult(
             ranking,
@@ -140,7 +118,7 @@ class DaemonIndex:
         )
         try:
             asked, _ = await monitor.call(client.ask(self.brain, request))
-            _require_strategy(asked.retrieve.trace, search, self.auto_modes)
+            require_strategy(asked.retrieve.trace, search, self.auto_modes)
             # Chunks of another haystack, or of no document, are an error as in a search.
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
             self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
@@ -168,8 +146,7 @@ class DaemonIndex:
     def _failed(self, monitor: DaemonMonitor, error: CallError) -> None:
         """Count a failed call, and note a doubt that it casts on the index."""
         monitor.failed(error)
-        if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
-            self._doubt = error
+        self._queries.failed(error)
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int
@@ -240,7 +217,7 @@ def require_complete(
         )
 
 
-def _require_strategy(
+def require_strategy(
     trace: Trace,
     request: SearchRequest,
     auto_modes: tuple[Mode, ...] | None,

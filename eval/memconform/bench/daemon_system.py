@@ -9,25 +9,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.bench.daemon_index import DaemonIndex
+from memconform.bench.daemon_session import DaemonSession, daemon_session
 from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem
-from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, DaemonFailedError
 from memconform.client.timing import Timeouts
-from memconform.contract.core import Version
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.daemons.upstream import served
+from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.seeding import seeded_brain
 from memconform.ingest.verification import IndexVerifier
-from memconform.runs.preflight import read_version
-from memconform.storage.folders import DaemonFolder
+
+
+def daemon_identity(runner: SdkRunner, upstream: UpstreamKind, *more: str) -> str:
+    """A digest of what affects a daemon's rankings besides what it is asked."""
+    key = (runner.build_hash(), upstream, sorted(runner.variables().items()), *more)
+    return hashlib.sha256(repr(key).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,69 +77,47 @@ class DaemonSystem:
 
     @property
     def identity(self) -> str:
-        key: tuple[object, ...] = (
-            *(self.runner.build_hash(), self.upstream),
-            sorted(self.runner.variables().items()),
-        )
+        more = []
         if self.rank_by != "score":
-            key = (*key, self.rank_by)
+            more.append(self.rank_by)
         if self.answer_depth is not None:
-            key = (*key, f"answers from {self.answer_depth}")
-        return hashlib.sha256(repr(key).encode()).hexdigest()
+            more.append(f"answers from {self.answer_depth}")
+        return daemon_identity(self.runner, self.upstream, *more)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RunningSystem]:
-        folder = DaemonFolder(self.folder)
-        try:
-            async with self._open(folder) as running:
-                yield running
-        finally:
-            folder.redact_log()
-            folder.drop_state()
-
-    @asynccontextmanager
-    async def _open(self, folder: DaemonFolder) -> AsyncIterator[RunningSystem]:
-        launch = Launch(run_id=self.run_id, folder=folder.path, sampled=True)
-        async with (
-            served(self.runner, launch, self.upstream) as daemon,
-            ContractClient(
-                daemon.base_url,
-                timeouts=self.timeouts,
-                connections=self.concurrency + 1,
-                headers=self.headers,
-                dialect=self.runner.dialect,
-                rank_by=self.rank_by,
-            ) as client,
-        ):
-            version = await read_version(client)
-            monitor, reader = DaemonMonitor(daemon), DaemonMonitor(daemon)
+        async with daemon_session(
+            self.runner,
+            Launch(run_id=self.run_id, folder=self.folder, sampled=True),
+            self.upstream,
+            connections=self.concurrency + 1,
+            timeouts=self.timeouts,
+            headers=self.headers,
+            rank_by=self.rank_by,
+        ) as session:
+            reader = DaemonMonitor(session.daemon)
             try:
-                yield _RunningDaemon(self, daemon, client, monitor, reader, launch.state, version)
+                yield _RunningDaemon(self, session, reader)
             finally:
-                monitor.close()
                 reader.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _RunningDaemon:
     system: DaemonSystem
-    daemon: Daemon
-    client: ContractClient
-    monitor: DaemonMonitor
+    session: DaemonSession
     reader: DaemonMonitor
     """For the calls of its own reader, which may be stuck while its search is well."""
-    state: Path
-    version: Version | None
 
     def record(self) -> SystemRecord:
-        runner, resources = self.system.runner, self.daemon.resources()
+        runner, resources = self.system.runner, self.session.daemon.resources()
         return SystemRecord(
             name=runner.name,
-            version=self.version.version if self.version else None,
+            version=self.session.version.version if self.session.version else None,
             build_hash=runner.build_hash(),
             upstream=self.system.upstream,
             variables=runner.variables(),
-            ready_ms=self.daemon.ready_ms,
+            ready_ms=self.session.daemon.ready_ms,
             rss_peak_bytes=resources.rss_peak_bytes if resources else None,
             cpu_seconds=resources.cpu_seconds if resources else None,
         )
@@ -150,20 +130,26 @@ class _RunningDaemon:
         document_map = DocumentMap(haystacks, dates=dates)
         modes = dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.system.strategies)
         seeding = seeded_brain(
-            self.client,
+            self.session.client,
             self.system.runner,
-            self.daemon,
+            self.session.daemon,
             self.system.brain,
             document_map,
             modes,
         )
         async with AsyncExitStack() as stack:
             try:
-                seeded = await self.monitor.call(stack.enter_async_context(seeding))
+                seeded = await self.session.monitor.call(stack.enter_async_context(seeding))
             except (DaemonError, DaemonFailedError) as error:
-                raise await self.monitor.cause_of(error) from error
+                raise await self.session.monitor.cause_of(error) from error
             document_map.record_ingested(seeded.documents)
-            verifier = IndexVerifier(self.client, self.daemon, seeded.counts, seeded, self.version)
+            verifier = IndexVerifier(
+                self.session.client,
+                self.session.daemon,
+                seeded.counts,
+                seeded,
+                self.session.version,
+            )
             await verifier.begin()
             record = IndexRecord(
                 system=self.system.name,
@@ -172,13 +158,13 @@ class _RunningDaemon:
                 chunks=seeded.record.chunks,
                 vectors=seeded.record.vectors,
                 ingest_ms=seeded.record.took_ms,
-                disk_bytes=await asyncio.to_thread(_size, self.state)
-                if self.daemon.process
+                disk_bytes=await asyncio.to_thread(_size, self.session.launch.state)
+                if self.session.daemon.process
                 else None,
             )
             yield DaemonIndex(
-                self.client,
-                self.monitor,
+                self.session.client,
+                self.session.monitor,
                 self.reader,
                 document_map,
                 verifier,
@@ -189,10 +175,10 @@ class _RunningDaemon:
                 answer_depth=self.system.answer_depth,
                 is_own=self.system.runner.dialect is None,
             )
-        if self.monitor.halted is None:
+        if self.session.monitor.halted is None:
             # If this fails, the brain goes with the daemon's state or with the next seeding.
             with suppress(CallError):
-                await self.client.delete_brain(self.system.brain)
+                await self.session.client.delete_brain(self.system.brain)
 
 
 def _size(folder: Path) -> int:

@@ -98,6 +98,8 @@ class RetrievalRecord(Record):
     """Of the daemon's own reader, or of the tool loop."""
     turns: int = 0
     """Of the tool loop."""
+    redacted: bool = False
+    """Whether these texts contain secrets, which are masked here, so that nobody can read them."""
     error: Failure | None = None
 
 

@@ -1,0 +1,265 @@
+"""One daemon that is filled with a copy of the shared brain, and searched."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from memconform.bench.daemon_index import require_complete, require_strategy
+from memconform.bench.daemon_session import DaemonSession
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.contract.ask import AskRequest
+from memconform.contract.chunking import bodies
+from memconform.contract.core import Chunk, Filters, RetrievalParams, SearchRequest
+from memconform.contract.terms import terms
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import SdkRunner
+from memconform.datasets.model import Question
+from memconform.datasets.time_phrases import to_date_time, to_rfc3339
+from memconform.errors import DaemonError
+from memconform.ingest.monitor import DaemonMonitor
+from memconform.ingest.query_verification import QueryVerification
+from memconform.ingest.records import SeedRecord
+from memconform.ingest.seeding import SeededBrain, seeded_brain
+from memconform.ingest.verification import IndexVerifier
+from memconform.replay.brain import BrainFile
+from memconform.replay.hits import Hit
+from memconform.replay.placement import Placement, session_filter
+from memconform.replay.records import RetrievalSettings
+
+_SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a daemon returned for a question."""
+
+    hits: tuple[Hit, ...]
+    latency_ms: float | None
+    search_ms: float | None = None
+    answer: str | None = None
+    """Of its own reader, if that was asked."""
+
+
+@dataclass(slots=True)
+class BrainIndex:
+    """The shared brain in one daemon, proven to be complete."""
+
+    session: DaemonSession
+    auto_modes: tuple[Mode, ...] | None
+    """What the daemon may serve for mode auto."""
+    brain: str
+    seeded: SeededBrain
+    verification: QueryVerification
+    placement: Placement
+    settings: RetrievalSettings
+    _documents: dict[str, list[str]] = field(init=False)
+    """Paths of each session's document and facts, by the path of the session."""
+
+    def __post_init__(self) -> None:
+        documents = defaultdict(list)
+        for path in self.seeded.documents.paths:
+            documents[self.placement.session_of(path)[1].path].append(path)
+        self._documents = dict(documents)
+
+    @property
+    def record(self) -> SeedRecord:
+        """The size of the index, and what it took."""
+        return self.seeded.record
+
+    async def verify(self) -> None:
+        """Check that the index still contains the whole brain.
+
+        Raises:
+            DaemonError: if it does not, or the daemon is dead or stuck.
+        """
+        self._usable_monitor()
+        await self.verification.verify()
+
+    async def search(
+        self, question: Question, sessions: Collection[str], prefix: str | None = None
+    ) -> Retrieved:
+        """Search the brain for a question.
+
+        Args:
+            question: its text is the query.
+            sessions: paths of the question's sessions, to which a session filter restricts it.
+            prefix: of the documents to search, in place of that of the settings.
+
+        Raises:
+            CallError: if the daemon did not answer as the contract says.
+            DaemonError: if nothing can be measured any more.
+        """
+        params = self._params(question, sessions, prefix)
+        request = SearchRequest(
+            query=question.question, top_k=self.settings.top_k, **params.model_dump()
+        )
+        monitor = self._usable_monitor()
+        try:
+            answer, timings = await monitor.call(self.session.client.search(self.brain, request))
+            require_strategy(answer.trace, request, self.auto_modes)
+            self._require_filtered(answer.chunks, sessions, request.filters)
+            # A query without terms finds nothing in any mode.
+            if terms(request.query):
+                chunks = self._searchable(sessions, request.filters)
+                require_complete(
+                    (chunks, chunks),
+                    request.top_k,
+                    request.top_k,
+                    answer,
+                    ranked=len(answer.chunks),
+                )
+        except CallError as error:
+            self._failed(error)
+            raise
+        monitor.answered()
+        hits = self._hits(answer.chunks)
+        self._note_missed(question, sessions, hits)
+        return Retrieved(hits, timings.done_ms, answer.trace.search_ms)
+
+    async def ask(self, question: Question, sessions: Collection[str]) -> Retrieved:
+        """Ask the daemon's own reader, as of the day of the question; raises as `search`."""
+        params = self._params(question, sessions, None)
+        shared = {name: getattr(params, name) for name in RetrievalParams.model_fields}
+        request = AskRequest(
+            question=question.question,
+            top_k=self.settings.top_k,
+            reader_mode="augmented",
+            **shared,
+        )
+        search = SearchRequest(query=question.question, top_k=request.top_k, **shared)
+        monitor = self._usable_monitor()
+        try:
+            asked, timings = await monitor.call(self.session.client.ask(self.brain, request))
+            require_strategy(asked.retrieve.trace, search, self.auto_modes)
+            self._require_filtered(asked.retrieve.chunks, sessions, request.filters)
+        except CallError as error:
+            self._failed(error)
+            raise
+        monitor.answered()
+        return Retrieved(self._hits(asked.retrieve.chunks), timings.done_ms, answer=asked.text)
+
+    def _usable_monitor(self) -> DaemonMonitor:
+        if self.session.monitor.halted is not None:
+            raise self.session.monitor.halted
+        return self.session.monitor
+
+    def _failed(self, error: CallError) -> None:
+        self.session.monitor.failed(error)
+        self.verification.failed(error)
+
+    def _params(
+        self, question: Question, sessions: Collection[str], prefix: str | None
+    ) -> RetrievalParams:
+        settings = self.settings
+        filters = Filters(
+            path_prefix=prefix or settings.path_prefix,
+            session_ids=session_filter(sessions) if settings.session_filter else None,
+            scope=settings.scope,
+            project=settings.project,
+        )
+        asked_at = to_date_time(question.question_date)
+        return RetrievalParams(
+            mode=settings.mode,
+            question_date=to_rfc3339(asked_at) if asked_at else None,
+            candidate_k=settings.candidate_k,
+            rerank_top_n=settings.rerank_top_n,
+            filters=filters if filters.model_dump(exclude_none=True) else None,
+        )
+
+    def _require_filtered(
+        self, chunks: Sequence[Chunk], sessions: Collection[str], filters: Filters | None
+    ) -> None:
+        """Raise ContractViolatedError for a chunk of no document, or one that filters exclude."""
+        self.seeded.documents.require_own(chunks)
+        for chunk in chunks:
+            if filters is not None and not self._matches(chunk.path, sessions, filters):
+                raise ContractViolatedError(
+                    "filter_ignored", f"{chunk.path} was retrieved, but the filters exclude it"
+                )
+
+    def _matches(self, path: str, sessions: Collection[str], filters: Filters) -> bool:
+        prefixes = (
+            filters.path_prefix,
+            _SCOPES[filters.scope] if filters.scope else None,
+            f"{_SCOPES['project']}{filters.project}/" if filters.project else None,
+        )
+        return all(path.startswith(prefix) for prefix in prefixes if prefix) and (
+            filters.session_ids is None or self.placement.belongs_to(path, sessions)
+        )
+
+    def _searchable(self, sessions: Collection[str], filters: Filters | None) -> int:
+        """How many chunks a search can find."""
+        if filters is None and self.record.chunks is not None:
+            return self.record.chunks
+        restricted = filters is not None and filters.session_ids is not None
+        paths = (
+            path
+            for session in (sessions if restricted else self._documents)
+            for path in self._documents[session]
+            if filters is None or self._matches(path, sessions, filters)
+        )
+        counts = (self.seeded.documents.chunk_count(path) for path in paths)
+        # A document whose chunks nobody counts is expected to be one.
+        return sum(1 if count is None else count for count in counts)
+
+    def _hits(self, chunks: Sequence[Chunk]) -> tuple[Hit, ...]:
+        return tuple(self._hit(rank, chunk) for rank, chunk in enumerate(chunks, start=1))
+
+    def _hit(self, rank: int, chunk: Chunk) -> Hit:
+        kind, placed = self.placement.session_of(chunk.path)
+        # A daemon that keeps front matter returns it with the first chunk.
+        *_, body = bodies(chunk.text.encode("utf-8", "surrogatepass"))
+        text = body.decode("utf-8", "surrogatepass")
+        session = placed.session
+        return Hit(rank, chunk.path, kind, session.id, session.date, chunk.score, text)
+
+    def _note_missed(
+        self, question: Question, sessions: Collection[str], hits: Sequence[Hit]
+    ) -> None:
+        missed = set(question.gold).difference(hit.session for hit in hits)
+        if missed:
+            placed = ((path, self.placement.sessions[path].session.id) for path in sessions)
+            self.verification.missed(path for path, name in placed if name in missed)
+
+
+@asynccontextmanager
+async def brain_index(
+    session: DaemonSession,
+    runner: SdkRunner,
+    brain: str,
+    file: BrainFile,
+    *,
+    placement: Placement,
+    settings: RetrievalSettings,
+) -> AsyncIterator[BrainIndex]:
+    """Fill a brain of a daemon from the shared brain, and prove that every document is found.
+
+    The brain is deleted on exit.
+
+    Raises:
+        DaemonError: if the daemon dies, refuses, miscounts or does not find the documents.
+    """
+    seeding = seeded_brain(session.client, runner, session.daemon, brain, file, [settings.mode])
+    async with AsyncExitStack() as stack:
+        try:
+            seeded = await session.monitor.call(stack.enter_async_context(seeding))
+        except (DaemonError, DaemonFailedError) as error:
+            raise await session.monitor.cause_of(error) from error
+        verifier = IndexVerifier(
+            session.client, session.daemon, seeded.counts, seeded, session.version
+        )
+        await verifier.begin()
+        yield BrainIndex(
+            session=session,
+            auto_modes=runner.auto_modes,
+            brain=brain,
+            seeded=seeded,
+            verification=QueryVerification(verifier),
+            placement=placement,
+            settings=settings,
+        )
+    if session.monitor.halted is None:
+        # If this fails, the brain goes with the daemon's state or with the next seeding.
+        with suppress(CallError):
+            await session.client.delete_brain(brain)

@@ -1,0 +1,104 @@
+"""What an SDK has retrieved, kept so that a killed replay goes on where it ended."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from memconform.errors import UsageError
+from memconform.replay.records import JournalHeader, RetrievalRecord
+from memconform.storage.append_only import AppendOnly
+
+_FOOTER = b'{"stage": "footer"'
+
+
+class RetrievalJournal:
+    """Records of one SDK, in one file for each time that it was started.
+
+    A record is appended once the index was verified after it. Records are read back from the file:
+    their texts may be half of the harness's memory.
+    """
+
+    def __init__(self, folder: Path, header: JournalHeader) -> None:
+        """Read what earlier starts have recorded.
+
+        Raises:
+            UsageError: if a file is none of this SDK's journals (`journal_unreadable`), or one of
+                another build or other settings (`resume_mismatch`).
+        """
+        self._folder = folder
+        self._header = header
+        self._places: dict[str, tuple[Path, int]] = {}
+        self._redacted: dict[str, RetrievalRecord] = {}
+        """Records whose texts the file has masked."""
+        self._file: AppendOnly | None = None
+        self._earlier = sorted(folder.glob("*.jsonl"))
+        for path in self._earlier:
+            self._read(path)
+
+    def __contains__(self, question: object) -> bool:
+        return question in self._places or question in self._redacted
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, question: str) -> RetrievalRecord:
+        """The record of a question; raises KeyError without one."""
+        if question in self._redacted:
+            return self._redacted[question]
+        path, offset = self._places[question]
+        with path.open("rb") as file:
+            file.seek(offset)
+            return RetrievalRecord.model_validate_json(file.readline())
+
+    def append(self, records: Sequence[RetrievalRecord]) -> None:
+        """Add records; raises ResultsError if they cannot be written (`journal_unwritable`)."""
+        if self._file is None:
+            path = self._folder / f"{len(self._earlier) + 1:03}.jsonl"
+            self._file = AppendOnly(path)
+            self._file.append(self._header)
+        if not records:
+            return
+        offsets = self._file.append(*records)
+        for record, offset in zip(records, offsets, strict=True):
+            if record.redacted:
+                self._redacted[record.question] = record
+            else:
+                self._places[record.question] = (self._file.path, offset)
+
+    def close(self, ended: str) -> None:
+        """Close the file, if one was opened."""
+        if self._file is not None:
+            self._file.close({"stage": "footer", "ended": ended})
+
+    def _read(self, path: Path) -> None:
+        offset = 0
+        try:
+            with path.open("rb") as file:
+                head = file.readline()
+                if not head.endswith(b"\n"):
+                    return
+                self._require_same(path, JournalHeader.model_validate_json(head))
+                offset = len(head)
+                for line in file:
+                    # A line without an end was cut short when the harness was killed.
+                    if not line.endswith(b"\n") or line.startswith(_FOOTER):
+                        break
+                    record = RetrievalRecord.model_validate_json(line)
+                    if record.error is None and not record.redacted:
+                        self._places[record.question] = (path, offset)
+                    offset += len(line)
+        except (OSError, ValidationError) as error:
+            raise UsageError(
+                f"{path} is damaged at byte {offset}",
+                code="journal_unreadable",
+                hint="delete it: its questions are asked again, and no model is called for that",
+            ) from error
+
+    def _require_same(self, path: Path, header: JournalHeader) -> None:
+        if header != self._header:
+            raise UsageError(
+                f"{path} is of another build of {self._header.sdk}, or of other settings",
+                code="resume_mismatch",
+                hint="give another --output, or the same SDK and settings as before",
+            )

@@ -1,0 +1,151 @@
+"""What a part's result was made of, and the folder in which a replay may be continued."""
+
+import fcntl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from memconform.bench.daemon_session import DaemonSession
+from memconform.errors import UsageError
+from memconform.ingest.records import SeedRecord
+from memconform.replay.plan import Part, ReplayPlan
+from memconform.replay.records import ReplaySettings, SdkManifest
+from memconform.storage.provenance import HostOrigin, ReportHeader
+from memconform.storage.writing import replacing, unwritable
+
+RUN_SCHEMA: Literal["memconform/lme-run@1"] = "memconform/lme-run@1"
+
+
+class RunManifest(HostOrigin, ReportHeader):
+    """What a folder holds a replay of, `manifest.json`; written before the first daemon starts."""
+
+    schema_version: Literal["memconform/lme-run@1"] = RUN_SCHEMA
+    settings: ReplaySettings
+    parts: list[str]
+
+
+@dataclass(slots=True)
+class DaemonRecord:
+    """What a daemon reported of itself, and what it took."""
+
+    index: SeedRecord | None = None
+    version: str | None = None
+    ready_ms: float | None = None
+    rss_peak_bytes: int | None = None
+    cpu_seconds: float | None = None
+
+    def indexed(self, record: SeedRecord) -> None:
+        """Note the size of the index."""
+        self.index = record
+
+    def measured(self, session: DaemonSession) -> None:
+        """Note version and resources, before the daemon is stopped."""
+        resources = session.daemon.resources()
+        self.version = session.version.version if session.version else None
+        self.ready_ms = session.daemon.ready_ms
+        self.rss_peak_bytes = resources.rss_peak_bytes if resources else None
+        self.cpu_seconds = resources.cpu_seconds if resources else None
+
+    def manifest(
+        self, plan: ReplayPlan, part: Part, started: datetime, exit_code: int
+    ) -> SdkManifest:
+        """The manifest of an SDK whose daemon was started."""
+        assert part.runner is not None  # noqa: S101 - for mypy: a control has no manifest
+        return SdkManifest(
+            started_at=started,
+            exit_code=exit_code,
+            **dict(HostOrigin.of(plan.command)),
+            sdk=part.name,
+            version=self.version,
+            build_hash=part.runner.build_hash(),
+            variables=part.runner.variables(),
+            upstream=plan.upstream,
+            documents=self.index.documents if self.index else None,
+            chunks=self.index.chunks if self.index else None,
+            vectors=self.index.vectors if self.index else None,
+            ingest_ms=self.index.took_ms if self.index else None,
+            ready_ms=self.ready_ms,
+            rss_peak_bytes=self.rss_peak_bytes,
+            cpu_seconds=self.cpu_seconds,
+            settings=plan.settings_of(part),
+        )
+
+
+@contextmanager
+def replay_folder(plan: ReplayPlan, started: datetime) -> Iterator[None]:
+    """Claim the folder of a replay for this process: a new one, or one of the same replay.
+
+    Raises:
+        UsageError: if it holds something else (`output_taken`), a replay of other questions or
+            settings (`resume_mismatch`), or another process uses it (`output_in_use`).
+        ResultsError: if it cannot be written (`results_unwritable`).
+    """
+    folder = plan.folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"{folder} is in use by another replay",
+                code="output_in_use",
+                hint="wait for its end, or give another --output",
+            ) from error
+        manifest = RunManifest(
+            started_at=started,
+            exit_code=0,
+            **dict(HostOrigin.of(plan.command)),
+            settings=plan.settings,
+            parts=[part.name for part in plan.parts],
+        )
+        _require_same(folder, manifest)
+        with replacing(folder / "manifest.json") as target:
+            target.write_json(manifest)
+        yield
+
+
+def _require_same(folder: Path, manifest: RunManifest) -> None:
+    path = folder / "manifest.json"
+    if not path.exists():
+        if strange := [each.name for each in folder.iterdir() if each.name not in _OURS]:
+            raise UsageError(
+                f"{folder} is no folder of a replay: it has {strange[0]}",
+                code="output_taken",
+                hint="give a new folder as --output",
+            )
+        return
+    try:
+        earlier = RunManifest.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UsageError(
+            f"{path} cannot be read as the manifest of a replay",
+            code="output_taken",
+            hint="give a new folder as --output",
+        ) from error
+    mine, theirs = (each.settings.model_dump(mode="json") for each in (manifest, earlier))
+    mine["parts"], theirs["parts"] = manifest.parts, earlier.parts
+    if differing := [name for name in mine if mine[name] != theirs[name]]:
+        raise UsageError(
+            f"{folder} holds a replay with other settings: {', '.join(differing)}",
+            code="resume_mismatch",
+            hint="give another --output, or the same flags as before",
+        )
+
+
+_OURS = (".lock", "extract.json", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm")
+"""Files that exist before the manifest."""
+
+
+def command_line() -> tuple[str, ...]:
+    """The command that runs, with characters that no file could hold replaced."""
+    return tuple(part.encode("utf-8", "replace").decode() for part in sys.argv)

@@ -1,0 +1,38 @@
+"""Which session a document of the shared brain belongs to."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from memconform.replay.documents import FACTS, SESSIONS, PlacedSession
+from memconform.replay.hits import DocumentKind
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Finds the session of a path, and the session ids that a question is filtered by."""
+
+    sessions: Mapping[str, PlacedSession]
+    """By the path of the session's document."""
+    project: str
+
+    def session_of(self, path: str) -> tuple[DocumentKind, PlacedSession]:
+        """The kind of a document, and its session.
+
+        Raises:
+            KeyError: for a path that the brain does not have.
+        """
+        if path in self.sessions:
+            return "session", self.sessions[path]
+        stem, _, number = path.removeprefix(f"{FACTS}{self.project}/").rpartition("-")
+        if not number.removesuffix(".md").isdecimal():
+            raise KeyError(path)
+        return "fact", self.sessions[f"{SESSIONS}{stem}.md"]
+
+    def belongs_to(self, path: str, sessions: Collection[str]) -> bool:
+        """Whether a document is one of these sessions, given by path, or a fact from one."""
+        return self.session_of(path)[1].path in sessions
+
+
+def session_filter(paths: Collection[str]) -> list[str]:
+    """The values of `metadata.session_id` of sessions, given by path, and of their facts."""
+    return [path.removeprefix(SESSIONS).removesuffix(".md") for path in paths]

@@ -1,0 +1,82 @@
+"""What is replayed: the questions, the brain, and the parts whose retrieval is compared."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memconform.bench.daemon_system import daemon_identity
+from memconform.client.timing import Timeouts
+from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.runner import SdkRunner
+from memconform.datasets.model import Question
+from memconform.reading.reader import Reader
+from memconform.replay.brain import BrainFile
+from memconform.replay.documents import SharedBrain
+from memconform.replay.placement import Placement
+from memconform.replay.records import JournalHeader, ReplaySettings
+from memconform.scoring.judge.scorer import JudgeScorer
+
+ReplayControl = Literal["oracle", "full-context"]
+"""What the reader is shown without a daemon: the sessions with the answer, or all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One SDK, or a control without one."""
+
+    name: str
+    """Of its files: `result-<name>.json`."""
+    runner: SdkRunner | None = None
+    control: ReplayControl | None = None
+    port: int = 0
+    """0 picks a free one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPlan:
+    """Everything that is decided before the first daemon starts."""
+
+    questions: tuple[Question, ...]
+    parts: tuple[Part, ...]
+    sessions: SharedBrain
+    brain: BrainFile
+    project: str
+    settings: ReplaySettings
+    reader: Reader | None
+    """None if the daemons' own readers answer."""
+    judge: JudgeScorer | None
+    """None if answers are compared with the references exactly."""
+    brain_name: str
+    """Of the brain in each daemon."""
+    upstream: UpstreamKind
+    concurrency: int
+    """Questions that are read and judged at once."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...]
+    folder: Path
+    session_filter_rule: str
+    """Why questions are asked of their own sessions alone, or not."""
+
+    @property
+    def placement(self) -> Placement:
+        return Placement(self.sessions.sessions, self.project)
+
+    def settings_of(self, part: Part) -> ReplaySettings:
+        """The settings of a part; a control has another benchmark mode."""
+        mode = part.control or self.settings.benchmark_mode
+        return self.settings.model_copy(update={"benchmark_mode": mode})
+
+    def journal_header(self, part: Part) -> JournalHeader:
+        """The first line of a part's journal."""
+        assert part.runner is not None  # noqa: S101 - for mypy; controls have no journal
+        deciding = self.settings.model_dump(
+            mode="json", include={"brain", "retrieval", "endpoint_style", "contract"}
+        )
+        return JournalHeader(
+            sdk=part.name,
+            identity=daemon_identity(part.runner, self.upstream),
+            settings=hashlib.sha256(repr(sorted(deciding.items())).encode()).hexdigest(),
+        )

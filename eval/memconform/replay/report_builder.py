@@ -1,0 +1,188 @@
+"""From the questions of one part to its result."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+
+from memconform.bench.qa.records import Accuracy
+from memconform.bench.qa.scores import accuracy, estimate, qa_scores
+from memconform.bench.records import Estimate
+from memconform.datasets.model import Question
+from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.llm.accounting import dollars
+from memconform.reading.reader import CallTotals
+from memconform.records import Incident
+from memconform.replay.plan import Part, ReplayPlan
+from memconform.replay.records import (
+    CategoryScore,
+    CostAccounting,
+    Latencies,
+    LmeQuestion,
+    LmeResult,
+    RoleCost,
+)
+from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.retrieval import metrics
+from memconform.stats.clusters import mean_interval
+from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.provenance import HostOrigin
+
+_KS = (1, 5, 10, 20, 50)
+_METRICS = ("recall_any", "recall_all", "ndcg")
+
+
+def role_cost(totals: CallTotals) -> RoleCost:
+    """What the calls of a role took."""
+    return RoleCost(
+        calls=totals.calls,
+        cached=totals.cached,
+        input_tokens=totals.input_tokens,
+        output_tokens=totals.output_tokens,
+        cost_usd=dollars(totals.cost),
+    )
+
+
+def cost_accounting(by_role: Mapping[str, RoleCost]) -> CostAccounting:
+    """The costs of roles that made calls, and their sum."""
+    made = {name: cost for name, cost in by_role.items() if cost.calls}
+    return CostAccounting(total_usd=sum(c.cost_usd for c in made.values()), by_role=made)
+
+
+class ResultBuilder:
+    """Collects the questions of a part."""
+
+    def __init__(self, plan: ReplayPlan, part: Part) -> None:
+        self._plan = plan
+        self._part = part
+        self.started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+        self._rows: dict[str, LmeQuestion] = {}
+        self.version: str | None = None
+        self.reader = CallTotals()
+        self.errors: list[MemconformError] = []
+        """What ended the part early."""
+
+    def add(self, row: LmeQuestion) -> None:
+        """Add a question that is done."""
+        self._rows[row.id] = row
+
+    def result(self, missing: Callable[[Question], LmeQuestion]) -> LmeResult:
+        """The result; `missing` makes the row of a question that was not reached."""
+        plan, part = self._plan, self._part
+        rows = [self._rows.get(each.id) or missing(each) for each in plan.questions]
+        passed = {row.id: row.correct for row in rows if row.measured}
+        categories = {question.category for question in plan.questions}
+        scores = qa_scores(plan.questions, passed, None, categories=categories)
+        gold = [q for q, row in zip(plan.questions, rows, strict=True) if row.gold_retrieved]
+        retrieval_ms = QuantileSummary.of(_values(row.retrieval_ms for row in rows))
+        return LmeResult(
+            started_at=self.started,
+            exit_code=int(self._exit_code(rows)),
+            **dict(HostOrigin.of(plan.command)),
+            sdk=part.name,
+            version=self.version,
+            build_hash=part.runner.build_hash() if part.runner else None,
+            took_s=round(time.perf_counter() - self._clock, 3),
+            dataset_sha=plan.settings.dataset_sha256,
+            settings=plan.settings_of(part),
+            questions_run=len(rows),
+            measured=len(passed),
+            overall_score=_fraction(scores.overall.rate),
+            overall_interval=_interval(scores.overall.rate),
+            task_avg_score=_fraction(scores.task_averaged.rate),
+            abstention_score=_fraction(scores.abstention.rate),
+            by_category={name: _category(each) for name, each in scores.by_category.items()},
+            exact_match=_mean([row.exact_match for row in rows if row.exact_match is not None]),
+            scores=scores,
+            retrieval=_retrieval(plan, rows) if part.control is None else {},
+            correct_given_gold=accuracy(gold, passed) if gold else None,
+            cost_accounting=cost_accounting(
+                {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}
+            ),
+            latency_p50_ms=retrieval_ms.p50 if retrieval_ms else None,
+            latency=Latencies(
+                retrieval=retrieval_ms,
+                reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),
+                judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
+            ),
+            failures=_failures(rows),
+            incident=Incident.of(self.errors[0]) if self.errors else None,
+            questions=rows,
+        )
+
+    def _exit_code(self, rows: Sequence[LmeQuestion]) -> ExitCode:
+        codes = [error.exit_code for error in self.errors]
+        known = {error.code for error in self.errors}
+        # What an error that concerns all calls left unmeasured has that error's code.
+        if any(not row.measured and row.code not in known for row in rows):
+            codes.append(ExitCode.DAEMON)
+        return gravest(codes)
+
+
+def _values(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[bool]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _fraction(rate: Estimate | None) -> float | None:
+    return None if rate is None else rate.value / 100
+
+
+def _interval(rate: Estimate | None) -> tuple[float, float] | None:
+    return None if rate is None else (rate.low / 100, rate.high / 100)
+
+
+def _category(scored: Accuracy) -> CategoryScore:
+    return CategoryScore(
+        questions=scored.expected,
+        measured=scored.measured,
+        correct=scored.correct,
+        score=_fraction(scored.rate),
+        interval=_interval(scored.rate),
+    )
+
+
+def _retrieval(plan: ReplayPlan, rows: Sequence[LmeQuestion]) -> dict[str, Estimate]:
+    """The judge-free metrics of the sessions with an answer, over questions that have one."""
+    scored = [row for row in rows if row.answer_session_ids and not row.abstention]
+    if not scored or any(row.gold_retrieved is None for row in scored):
+        return {}
+    ks = [k for k in _KS if k <= plan.settings.retrieval.top_k]
+    values = [
+        metrics(list(dict.fromkeys(hit.session for hit in row.hits)), row.answer_session_ids, ks)
+        for row in scored
+    ]
+    ids = [row.id for row in scored]
+    names = [f"{name}@{k}" for k in ks for name in _METRICS]
+    return {
+        name: estimate(fmean(column), mean_interval(column, ids))
+        for name in names
+        for column in [[each[name] for each in values]]
+    }
+
+
+def _judge_cost(rows: Sequence[LmeQuestion]) -> RoleCost:
+    votes: list[JudgeVote] = [vote for row in rows for vote in row.votes]
+    calls = [max(1, len(vote.verdicts)) for vote in votes]
+    return RoleCost(
+        calls=sum(calls),
+        cached=sum(n for n, vote in zip(calls, votes, strict=True) if vote.cached),
+        input_tokens=sum(vote.input_tokens for vote in votes),
+        output_tokens=sum(vote.output_tokens for vote in votes),
+        cost_usd=sum(vote.cost_usd for vote in votes),
+    )
+
+
+def _failures(rows: Sequence[LmeQuestion]) -> list[str]:
+    """One line for each kind of failure, with its count and first occurrence."""
+    failed = [row for row in rows if not row.measured]
+    first = {row.code: row for row in reversed(failed)}
+    return [
+        f"{count} of {code}, the first {first[code].id}: {first[code].reason}"
+        for code, count in Counter(row.code for row in failed).most_common()
+    ]

@@ -1,0 +1,76 @@
+"""What the reader of the replay is asked."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memconform.datasets.conversations import Turn
+from memconform.llm.chat import ChatRequest, Message
+from memconform.reading.passages import HistoryFormat, Passage
+from memconform.reading.prompts import (
+    DATA_NOTE,
+    DECLINES,
+    NOTES_FORM,
+    NOTES_TOKENS,
+    Method,
+    OwnWording,
+    fence_evidence,
+    question_lines,
+)
+from memconform.replay.evidence import CUT, evidence_text
+
+PROMPT_VERSION = "replay-reader-1"
+"""Changed with every change of the wording: cached replies are of a version."""
+
+_SYSTEM = f"""\
+You answer a question of a user from what a search of their earlier conversations with an \
+assistant returned: parts of the conversations, and facts noted from them, by session with the \
+date of each. The date of the question is today.
+
+- Answer from this evidence alone. If it does not contain the answer, or is about something else \
+than the question asks, reply "Answer: {DECLINES}" Do not guess.
+- If the evidence has several values for one thing, the latest by the dates of the sessions holds, \
+unless the question asks for an earlier one.
+- To count or to add up, first list each item with its session, once even if several hits name it. \
+To compute with dates, first write each date down, worked out from the date of its own session.
+- Where text was left out stands {CUT}
+- If the user asks for advice, let it fit what the evidence says of them.
+{DATA_NOTE}
+First write short notes on what bears on the question, step by step. Then reply with the answer \
+alone, as short as it can be complete, on a last line that begins with "Answer:".
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayWording(OwnWording):
+    """The prompts of the replay: notes and the answer in one call.
+
+    Notes on single passages are taken as `OwnWording` does.
+    """
+
+    method: Method = "direct"
+    history: HistoryFormat = "text"
+
+    def answer_request(
+        self, question: str, date: str | None, passages: Sequence[Passage] | None
+    ) -> ChatRequest:
+        """The call that answers."""
+        if passages is None:
+            return OwnWording.answer_request(self, question, date, None)
+        user = f"{fence_evidence(evidence_text(passages))}\n\n{question_lines(question, date)}"
+        return ChatRequest(
+            messages=(Message("system", _SYSTEM), Message("user", user)),
+            prompt_version=PROMPT_VERSION,
+            max_output_tokens=NOTES_TOKENS,
+            reply_form=NOTES_FORM,
+        )
+
+    def digest(self) -> str:
+        """The digest of one call of each kind."""
+        passage = Passage("s", "s", "day", (Turn("t", "hit 1, fact", "text", by_user=True),))
+        requests = [
+            self.answer_request("What did I buy?", "2023/05/30 (Tue) 23:40", [passage]),
+            self.answer_request("What did I buy?", None, None),
+            self.note_request("What did I buy?", None, passage),
+        ]
+        return hashlib.sha256(repr(requests).encode()).hexdigest()[:12]
