@@ -77,7 +77,7 @@ class DaemonSystem:
 
     @property
     def identity(self) -> str:
-        more = []
+        more: list[str] = []
         if self.rank_by != "score":
             more.append(self.rank_by)
         if self.answer_depth is not None:

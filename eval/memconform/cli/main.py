@@ -32,6 +32,7 @@ _VERBS = {
     "fuzz": "Send the same random requests to several SDKs until their responses differ.",
     "info": "Show the available SDKs, toolchains and datasets.",
     "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
+    "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
     "mutate": (
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from datetime import UTC, datetime
 from pathlib import Path
 
 from memconform.datasets.model import Question
@@ -22,7 +21,7 @@ from memconform.replay.events import (
     ReplayFinished,
 )
 from memconform.replay.journal import RetrievalJournal
-from memconform.replay.manifest import replay_folder
+from memconform.replay.manifest import write_manifest
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.report_builder import ResultBuilder
@@ -45,22 +44,22 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
     """
     results: list[LmeResult] = []
     interrupted: MemconformError | None = None
-    with replay_folder(plan, datetime.now(UTC)):
-        for part in plan.parts:
-            work = _PartWork(plan, part, f"{run_id}-{part.name}")
-            try:
-                async with aclosing(work.run()) as events:
-                    async for event in events:
-                        yield event
-            except asyncio.CancelledError:
-                interrupted = interruption()
-                work.builder.errors.append(interrupted)
-            result, path = work.write()
-            results.append(result)
-            yield PartFinished(result, path)
-            if interrupted is not None:
-                break
-        yield _finish(plan, results, interrupted)
+    write_manifest(plan)
+    for part in plan.parts:
+        work = _PartWork(plan, part, f"{run_id}-{part.name}")
+        try:
+            async with aclosing(work.run()) as events:
+                async for event in events:
+                    yield event
+        except asyncio.CancelledError:
+            interrupted = interruption()
+            work.builder.errors.append(interrupted)
+        result, path = work.write()
+        results.append(result)
+        yield PartFinished(result, path)
+        if interrupted is not None:
+            break
+    yield _finish(plan, results, interrupted)
 
 
 class _PartWork:

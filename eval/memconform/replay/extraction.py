@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -147,8 +147,13 @@ class Extraction:
     calls: CallTotals = field(default_factory=CallTotals)
 
 
-async def extract(sessions: Iterable[PlacedSession], model: Model, workers: int) -> Extraction:
-    """Extract the facts of every session.
+async def extract(
+    sessions: Iterable[PlacedSession],
+    model: Model,
+    workers: int,
+    progress: Callable[[], None] = lambda: None,
+) -> Extraction:
+    """Extract the facts of every session; `progress` is called after each.
 
     A session for which no usable reply comes gets the facts of the heuristic, and is reported.
     Replies are cached by content, so that a call is never paid for twice.
@@ -158,7 +163,9 @@ async def extract(sessions: Iterable[PlacedSession], model: Model, workers: int)
     """
     extraction = Extraction()
     pending = iter(sessions)
-    tasks = [asyncio.create_task(_work(pending, model, extraction)) for _ in range(workers)]
+    tasks = [
+        asyncio.create_task(_work(pending, model, extraction, progress)) for _ in range(workers)
+    ]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -168,7 +175,12 @@ async def extract(sessions: Iterable[PlacedSession], model: Model, workers: int)
     return extraction
 
 
-async def _work(pending: Iterator[PlacedSession], model: Model, extraction: Extraction) -> None:
+async def _work(
+    pending: Iterator[PlacedSession],
+    model: Model,
+    extraction: Extraction,
+    progress: Callable[[], None],
+) -> None:
     for placed in pending:
         day = placed.date.date()
         request = extraction_request(placed.session, day)
@@ -189,3 +201,4 @@ async def _work(pending: Iterator[PlacedSession], model: Model, extraction: Extr
         else:
             extraction.by_heuristic[placed.path] = failure
             extraction.facts[placed.path] = heuristic_facts(placed.session, day)
+        progress()

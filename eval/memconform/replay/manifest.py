@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from memconform.replay.records import ReplaySettings, SdkManifest
 from memconform.storage.provenance import HostOrigin, ReportHeader
 from memconform.storage.writing import replacing, unwritable
 
+_LOCK = ".lock"
 RUN_SCHEMA: Literal["memconform/lme-run@1"] = "memconform/lme-run@1"
 
 
@@ -78,18 +79,24 @@ class DaemonRecord:
 
 
 @contextmanager
-def replay_folder(plan: ReplayPlan, started: datetime) -> Iterator[None]:
-    """Claim the folder of a replay for this process: a new one, or one of the same replay.
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """Claim the folder of a replay for this process; it is created.
 
     Raises:
-        UsageError: if it holds something else (`output_taken`), a replay of other questions or
-            settings (`resume_mismatch`), or another process uses it (`output_in_use`).
+        UsageError: if it holds something else (`output_taken`), or another process uses it
+            (`output_in_use`).
         ResultsError: if it cannot be written (`results_unwritable`).
     """
-    folder = plan.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
+        strange = [each.name for each in folder.iterdir()]
+        if strange and not {"manifest.json", _LOCK} & set(strange):
+            raise UsageError(
+                f"{folder} is no folder of a replay: it has {strange[0]}",
+                code="output_taken",
+                hint="give a new folder as --output",
+            )
+        lock = (folder / _LOCK).open("w")
     except OSError as error:
         raise unwritable(folder, error) from error
     with lock:
@@ -101,28 +108,31 @@ def replay_folder(plan: ReplayPlan, started: datetime) -> Iterator[None]:
                 code="output_in_use",
                 hint="wait for its end, or give another --output",
             ) from error
-        manifest = RunManifest(
-            started_at=started,
-            exit_code=0,
-            **dict(HostOrigin.of(plan.command)),
-            settings=plan.settings,
-            parts=[part.name for part in plan.parts],
-        )
-        _require_same(folder, manifest)
-        with replacing(folder / "manifest.json") as target:
-            target.write_json(manifest)
         yield
+
+
+def write_manifest(plan: ReplayPlan) -> None:
+    """Write what the folder holds a replay of.
+
+    Raises:
+        UsageError: if it holds a replay of other questions, SDKs or settings (`resume_mismatch`).
+        ResultsError: if it cannot be written (`results_unwritable`).
+    """
+    manifest = RunManifest(
+        started_at=datetime.now(UTC),
+        exit_code=0,
+        **dict(HostOrigin.of(plan.command)),
+        settings=plan.settings,
+        parts=[part.name for part in plan.parts],
+    )
+    _require_same(plan.folder, manifest)
+    with replacing(plan.folder / "manifest.json") as target:
+        target.write_json(manifest)
 
 
 def _require_same(folder: Path, manifest: RunManifest) -> None:
     path = folder / "manifest.json"
     if not path.exists():
-        if strange := [each.name for each in folder.iterdir() if each.name not in _OURS]:
-            raise UsageError(
-                f"{folder} is no folder of a replay: it has {strange[0]}",
-                code="output_taken",
-                hint="give a new folder as --output",
-            )
         return
     try:
         earlier = RunManifest.model_validate_json(path.read_bytes())
@@ -140,10 +150,6 @@ def _require_same(folder: Path, manifest: RunManifest) -> None:
             code="resume_mismatch",
             hint="give another --output, or the same flags as before",
         )
-
-
-_OURS = (".lock", "extract.json", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm")
-"""Files that exist before the manifest."""
 
 
 def command_line() -> tuple[str, ...]:

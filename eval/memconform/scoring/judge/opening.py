@@ -72,9 +72,16 @@ def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]
 
 @asynccontextmanager
 async def open_session(
-    names: Sequence[ModelName], spec: JudgeSpec, env: Mapping[str, str]
+    names: Sequence[ModelName],
+    spec: JudgeSpec,
+    env: Mapping[str, str],
+    *,
+    ledger: Path | None = None,
 ) -> AsyncIterator[LlmSession]:
     """A session for these models; the scripted upstream runs as long, if one of them is fake.
+
+    What is spent is kept in the file `ledger`, so that the budget holds for all commands that name
+    it; without one as `Ledger` says.
 
     Raises:
         UsageError: for a price file or a ledger that cannot be used.
@@ -89,7 +96,7 @@ async def open_session(
             upstream = await stack.enter_async_context(scripted_upstream(Path(folder), run_id))
             fake = Endpoint(f"{upstream.base_url}/v1", "fake", temporary=True)
         session = LlmSession(
-            Ledger(spec.budget_usd),
+            Ledger(spec.budget_usd, ledger),
             policy=spec.policy,
             prices=Prices.load(spec.prices),
             env=env,

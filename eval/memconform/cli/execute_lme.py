@@ -1,0 +1,278 @@
+"""What `memconform lme run` and `lme tri` do."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.judging import judge_spec
+from memconform.cli.lme_models import ReplayModels, replay_models
+from memconform.cli.lme_options import LmeOptions
+from memconform.cli.lme_planning import (
+    ReplayData,
+    benchmark_modes,
+    read_data,
+    retrieval_settings,
+    session_filter,
+)
+from memconform.cli.planning import ALL, build_sdks
+from memconform.cli.values import daemon_variables, request_headers
+from memconform.client.timing import Timeouts
+from memconform.contract.wire import Mode
+from memconform.daemons.availability import SkippedSdk
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import ExitCode, UsageError, gravest
+from memconform.ingest.seeding import require_own_brain
+from memconform.llm.calls import LlmSession
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.reading.reader import Reader
+from memconform.replay.brain import BrainFile, BrainKey, brain_path, read_brain
+from memconform.replay.engine import replay
+from memconform.replay.events import ReplayFinished
+from memconform.replay.extraction import prompt_digest
+from memconform.replay.making import make_brain
+from memconform.replay.manifest import claimed_folder, command_line
+from memconform.replay.plan import Part, ReplayControl, ReplayPlan
+from memconform.replay.records import ReplaySettings
+from memconform.replay.wording import ReplayWording
+from memconform.reports.lme import ExtractionConsole, LmeConsole, lme_lines, lme_readme, show_lme
+from memconform.scoring.judge.opening import open_session
+from memconform.scoring.judge.rubrics import OWN_RUBRICS
+from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.storage.folders import new_run_id
+from memconform.storage.writing import replacing
+from memconform.user_cache import cache_folder
+
+_RESERVED_TOKENS = 6_000
+"""Of the context window, for instructions, question, notes and answer."""
+
+
+def run(options: LmeOptions) -> ExitCode:
+    """Replay one SDK, or controls without one.
+
+    Raises:
+        UsageError: for flags, data or models that cannot be used.
+        DaemonError: if the SDK cannot be built.
+    """
+    if options.actor_endpoint is not None:
+        if options.sdk:
+            raise UsageError(
+                "--sdk and --actor-endpoint exclude each other",
+                code="bad_option",
+                hint="give one of them",
+            )
+        options = replace(options, sdk=(f"url:{options.actor_endpoint}",))
+    if len(options.sdk) > 1 or ALL in options.sdk:
+        raise UsageError(
+            "lme run replays one SDK", code="bad_option", hint="use memconform lme tri for several"
+        )
+    return _replay(options, "lme")
+
+
+def tri(options: LmeOptions) -> ExitCode:
+    """Replay several SDKs, and compare them; raises as `run`."""
+    return _replay(options if options.sdk else replace(options, sdk=(ALL,)), "tri-lme")
+
+
+def _replay(options: LmeOptions, kind: str) -> ExitCode:
+    configure_logs(options.log_level)
+    started = datetime.now(UTC)
+    models = replay_models(options)
+    data = read_data(options)
+    folder = options.output or Path("results") / f"{kind}-{started:%Y%m%dT%H%M%SZ}"
+    with claimed_folder(folder):
+        work = _Work(options, data, models, folder, started, kind)
+        return run_to_end(work.carry_out())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What was asked for, read and checked."""
+
+    options: LmeOptions
+    data: ReplayData
+    models: ReplayModels
+    folder: Path
+    started: datetime
+    kind: str
+
+    async def carry_out(self) -> ExitCode:
+        cancel_on_signals()
+        options = self.options
+        modes = benchmark_modes(options, self.data, tri=self.kind == "tri-lme")
+        runners: list[SdkRunner] = []
+        skipped: list[SkippedSdk] = []
+        if not options.extract_only and any(mode is None for mode in modes):
+            runners, skipped = await self._build()
+        key = self._key()
+        names = self.models.needed(extracts=key.mode == "replay")
+        spec = judge_spec(options)
+        async with open_session(
+            names, replace(spec, budget_usd=self.models.budget_usd), os.environ,
+            ledger=self.folder / "ledger.sqlite",
+        ) as session:  # fmt: skip
+            brain = await self._brain(session, key)
+            if options.extract_only:
+                echo(f"{brain.size} documents -> {brain.path}")
+                return ExitCode.OK
+            plan = await self._plan(session, brain, runners, modes)
+            run_id = new_run_id(self.started, self.kind, "replay")
+            total = len(plan.questions)
+            with LmeConsole(total, quiet=options.quiet) as console:
+                finished = await dispatch(replay(plan, run_id), [console.handle])
+        if not isinstance(finished, ReplayFinished):
+            raise TypeError(f"the replay ended with {finished}")
+        with replacing(self.folder / "README.md") as target:
+            target.write_text(lme_readme(finished))
+        show_lme(finished, quiet=options.quiet)
+        for line in lme_lines(finished):
+            echo(line)
+        echo(f"-> {self.folder}")
+        return gravest([ExitCode(finished.exit_code), *(sdk.exit_code for sdk in skipped)])
+
+    async def _build(self) -> tuple[list[SdkRunner], list[SkippedSdk]]:
+        options = self.options
+        if not options.sdk:
+            raise UsageError(
+                "retrieval needs a daemon",
+                code="no_sdk",
+                hint="give --sdk, or --benchmark-mode oracle,full-context without one",
+            )
+        present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+        runners = [runner for runner, _ in present]
+        for sdk in skipped:
+            echo(f"  {sdk.sdk} is skipped: {sdk.error.message}", err=True)
+        mode = Mode(options.retrieval_mode)
+        for runner in runners:
+            runner.use_upstream(options.upstream)
+            runner.use_variables(daemon_variables(options.env))
+            require_own_brain(runner, options.actor_brain, allowed=options.i_own_this_brain)
+            served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
+            if served is not None and mode not in served:
+                raise UsageError(
+                    f"{runner.name} does not claim mode {mode.value}",
+                    code="mode_not_claimed",
+                    hint=f"it claims {', '.join(served)}; or use --upstream scripted",
+                )
+        return runners, skipped
+
+    def _key(self) -> BrainKey:
+        options, models = self.options, self.models
+        extracts = options.ingest_mode in ("replay", "agentic")
+        return BrainKey(
+            dataset_sha256=self.data.sha256,
+            questions=tuple(self.data.sessions.paths),
+            mode="replay" if extracts else "bulk",
+            project=options.actor_project or "lme",
+            extractor=str(models.extractor) if extracts else None,
+            extractor_address=models.extractor_address if extracts else "",
+            prompt=prompt_digest() if extracts else None,
+        )
+
+    async def _brain(self, session: LlmSession, key: BrainKey) -> BrainFile:
+        options = self.options
+        path = brain_path(options.brain_cache or cache_folder() / "brains", key)
+        try:
+            known = read_brain(path, key)
+        except UsageError as error:
+            if options.skip_extract:
+                raise
+            echo(f"  {error.message}; it is made again", err=True)
+            known = None
+        if known is None and options.skip_extract:
+            raise UsageError(
+                "no earlier command has made the brain of these questions and this extractor",
+                code="no_brain",
+                hint="omit --skip-extract",
+            )
+        total = len(self.data.sessions.sessions)
+        with ExtractionConsole(total, quiet=options.quiet) as console:
+            return await make_brain(
+                session,
+                self.models.extractor,
+                path,
+                key,
+                self.data.sessions,
+                known=known,
+                report=self.folder / "extract.json",
+                workers=options.replay_concurrency,
+                progress=console.advance,
+                command=command_line(),
+            )
+
+    async def _plan(
+        self,
+        session: LlmSession,
+        brain: BrainFile,
+        runners: Sequence[SdkRunner],
+        modes: Sequence[ReplayControl | None],
+    ) -> ReplayPlan:
+        options, models = self.options, self.models
+        spec = judge_spec(options)
+        reader = judge = None
+        wording = ReplayWording()
+        evidence_tokens = 0
+        if options.actor_endpoint_style == "retrieve-only" or any(modes):
+            model = session.model(models.reader)
+            reader = Reader(model, wording, "direct")
+            context = options.context_tokens or model.traits.context_tokens
+            if context is None:
+                raise UsageError(
+                    f"the context window of {models.reader} is not known",
+                    code="context_unknown",
+                    hint="give it as --context-tokens N",
+                )
+            evidence_tokens = max(1_000, context - _RESERVED_TOKENS)
+        if models.judges:
+            judge = JudgeScorer(
+                [session.model(name) for name in models.judges],
+                repeat=spec.repeat,
+                tie=spec.tie,
+                rubric=OWN_RUBRICS["longmemeval"],
+            )
+        retrieval, rule = retrieval_settings(options), "no daemon is asked"
+        timeouts = Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout)
+        headers = request_headers(options.header)
+        if runners:
+            honoured, rule = await session_filter(
+                options, runners, self.folder, timeouts=timeouts, headers=headers
+            )
+            retrieval = retrieval.model_copy(update={"session_filter": honoured})
+        parts = [Part(str(mode), control=mode) for mode in modes if mode is not None] + [
+            Part(runner.name, runner, port=options.port + number if options.port else 0)
+            for number, runner in enumerate(runners)
+        ]
+        return ReplayPlan(
+            questions=self.data.questions,
+            parts=tuple(parts),
+            sessions=self.data.sessions,
+            brain=brain,
+            project=brain.record.key.project,
+            settings=ReplaySettings(
+                dataset_sha256=self.data.sha256,
+                questions=[question.id for question in self.data.questions],
+                benchmark_mode="oracle" if self.data.is_oracle else "real-retrieval",
+                endpoint_style=options.actor_endpoint_style,
+                ingest_mode=brain.record.key.mode,
+                brain=brain.record.key.digest,
+                retrieval=retrieval,
+                reader=reader.model.settings if reader else None,
+                reader_prompt=wording.digest() if reader else "",
+                evidence_tokens=evidence_tokens,
+                judge=judge.settings if judge else None,
+            ),
+            reader=reader,
+            judge=judge,
+            brain_name=options.actor_brain,
+            upstream=options.upstream,
+            concurrency=options.concurrency,
+            timeouts=timeouts,
+            headers=headers,
+            command=command_line(),
+            folder=self.folder,
+            session_filter_rule=rule,
+        )

@@ -1,0 +1,79 @@
+"""The models of a replay: extractor, reader and judges."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memconform.cli.judging import call_policy
+from memconform.cli.lme_options import LmeOptions
+from memconform.errors import UsageError
+from memconform.llm.budget import read_budget
+from memconform.llm.names import ModelName, address
+from memconform.scoring.judge.opening import judge_names
+
+_BUDGET_USD = 20.0
+_JUDGE = "claude-haiku-4-5"
+_ACTOR = "gpt-4o"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayModels:
+    """Who extracts, reads and judges, and what all of them may cost."""
+
+    extractor: ModelName
+    extractor_address: str
+    """Digest of the service's address; empty for the vendor's own."""
+    reader: ModelName
+    judges: tuple[ModelName, ...]
+    """None for exact scoring."""
+    budget_usd: float
+
+    def needed(self, *, extracts: bool) -> list[ModelName]:
+        """The models that may be called."""
+        return [*([self.extractor] if extracts else []), self.reader, *self.judges]
+
+
+def replay_models(options: LmeOptions) -> ReplayModels:
+    """The models that the flags and the environment name.
+
+    With JB_LLM_PROVIDER=fake all are the scripted upstream, whatever their names.
+
+    Raises:
+        UsageError: for names without a provider, or flags that exclude each other.
+    """
+    call_policy(options)
+    if not options.cache:
+        raise UsageError(
+            "with --no-cache, a continued replay would pay for every call again",
+            code="cache_flags",
+            hint="omit it: equal calls are made once, and a failed one is not cached",
+        )
+    env = os.environ
+    extractor = _model(options.extract_model, env)
+    where = address(extractor, env)
+    budget = read_budget(options.max_cost_usd, env)
+    return ReplayModels(
+        extractor=extractor,
+        extractor_address=hashlib.sha256(where.encode()).hexdigest()[:12] if where else "",
+        reader=_model(options.actor or env.get("JB_LME_ACTOR_MODEL") or _ACTOR, env),
+        judges=_judges(options, env),
+        budget_usd=_BUDGET_USD if budget is None else budget,
+    )
+
+
+def _judges(options: LmeOptions, env: Mapping[str, str]) -> tuple[ModelName, ...]:
+    given = options.judge or (env.get("JB_LME_JUDGE_MODEL", _JUDGE),)
+    if given == ("",):
+        return ()
+    if _is_fake(env):
+        given = tuple(dict.fromkeys("fake" for _ in given))
+    return tuple(judge_names(given, env))
+
+
+def _model(text: str, env: Mapping[str, str]) -> ModelName:
+    return ModelName.parse("fake" if _is_fake(env) else text, env)
+
+
+def _is_fake(env: Mapping[str, str]) -> bool:
+    return env.get("JB_LLM_PROVIDER") == "fake"

@@ -1,0 +1,306 @@
+"""Options of `memconform lme run` and `lme tri`, and their values, typed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import click
+
+from memconform.cli.grouping import DAEMONS, OUTPUT, option
+from memconform.cli.judge_options import PanelFlags, call_options, panel_options
+from memconform.cli.options import SECONDS, env, header, log_level, quiet
+from memconform.contract.names import Mode
+from memconform.daemons.kinds import UpstreamKind
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_DATA = "What is replayed"
+_BRAIN = "The shared brain"
+_RETRIEVAL = "Retrieval"
+_MODELS = "Models"
+
+IngestFlag = Literal["bulk", "replay", "none", "agentic"]
+SessionFilter = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LmeOptions(PanelFlags):
+    """The command line of `lme run` and `lme tri`. Names are those of the flags."""
+
+    dataset: str
+    expected_sha: str | None
+    sample_size: int | None
+    seed: int
+    sample_ids_file: Path | None
+    ingest_mode: IngestFlag
+    replay_concurrency: int
+    extract_model: str
+    brain_cache: Path | None
+    extract_only: bool
+    skip_extract: bool
+    sdk: tuple[str, ...]
+    no_skip: bool = False
+    actor_endpoint: str | None = None
+    actor_endpoint_style: Literal["retrieve-only", "full"]
+    actor_brain: str
+    i_own_this_brain: bool
+    port: int
+    upstream: UpstreamKind
+    env: tuple[str, ...]
+    header: tuple[str, ...]
+    timeout: float
+    retrieval_mode: str
+    actor_topk: int
+    actor_candidatek: int
+    actor_rerank_topn: int
+    actor_scope: Literal["global", "project", "raw"] | None
+    actor_project: str | None
+    actor_path_prefix: str | None
+    actor_filter_question_sessions: SessionFilter
+    benchmark_mode: tuple[str, ...] = ()
+    actor: str | None
+    context_tokens: int | None
+    concurrency: int
+    output: Path | None
+    quiet: bool
+    log_level: str
+
+
+def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def replay_options(command: _Command) -> _Command:
+    """The flags that `lme run` and `lme tri` share, besides those that name SDKs."""
+    return _apply(
+        command,
+        option(
+            "--dataset",
+            group=_DATA,
+            required=True,
+            metavar="PATH|NAME",
+            help="LongMemEval's file: S, M or oracle.",
+        ),
+        option(
+            "--expected-sha",
+            group=_DATA,
+            metavar="SHA256",
+            help="Refuse a file with another SHA-256; a beginning of at least 8 digits will do.",
+        ),
+        option(
+            "--sample-size",
+            group=_DATA,
+            type=click.IntRange(1),
+            metavar="N",
+            show_default="all questions",
+            help="Questions to draw, stratified by question type.",
+        ),
+        option(
+            "--seed",
+            group=_DATA,
+            type=click.IntRange(0),
+            default=42,
+            metavar="N",
+            help="Seed of the sample.",
+        ),
+        option(
+            "--sample-ids-file",
+            group=_DATA,
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Ids of the questions, one a line, asked in this order; takes precedence over"
+            " --sample-size.",
+        ),
+        option(
+            "--ingest-mode",
+            group=_BRAIN,
+            type=click.Choice(get_args(IngestFlag)),
+            default="replay",
+            help="bulk: a document for each session; replay: also the facts that a model extracts"
+            " from it; none: the daemon's brain was filled before; agentic: as replay, and the"
+            " reader searches by itself, in at most 8 turns.",
+        ),
+        option(
+            "--extract-model",
+            group=_BRAIN,
+            default="gpt-4o",
+            metavar="MODEL",
+            help="Model that extracts facts: provider:model, gpt-… or claude-…, or `fake`.",
+        ),
+        option(
+            "--replay-concurrency",
+            group=_BRAIN,
+            type=click.IntRange(1, 64),
+            default=16,
+            metavar="N",
+            help="Sessions from which facts are extracted at once.",
+        ),
+        option(
+            "--brain-cache",
+            group=_BRAIN,
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            show_default="brains/ in the user's cache folder",
+            help="Folder of brains, by all that their documents depend on.",
+        ),
+        option(
+            "--extract-only",
+            group=_BRAIN,
+            is_flag=True,
+            help="Make the brain, and start no daemon.",
+        ),
+        option(
+            "--skip-extract",
+            group=_BRAIN,
+            is_flag=True,
+            help="Use the brain of an earlier command; it is an error if there is none.",
+        ),
+        option(
+            "--actor-endpoint-style",
+            group=DAEMONS,
+            type=click.Choice(["retrieve-only", "full"]),
+            default="retrieve-only",
+            help="retrieve-only: the daemon searches, and memconform's reader answers; full: the"
+            " daemon's own reader answers.",
+        ),
+        option(
+            "--actor-brain",
+            group=DAEMONS,
+            default="eval-lme",
+            metavar="ID",
+            help="Brain of the daemon to fill; it is emptied first.",
+        ),
+        option(
+            "--i-own-this-brain",
+            group=DAEMONS,
+            is_flag=True,
+            help="Allow emptying --actor-brain of a daemon that memconform did not start.",
+        ),
+        option(
+            "--port",
+            group=DAEMONS,
+            type=click.IntRange(0, 65_535),
+            default=0,
+            metavar="PORT",
+            help="Port of the first daemon; each further one gets the next. 0 picks free ones.",
+        ),
+        _scripted_upstream,
+        env,
+        header,
+        option(
+            "--timeout",
+            group=DAEMONS,
+            type=SECONDS,
+            default=120.0,
+            metavar="SECONDS",
+            help="Time allowed for a request to a daemon.",
+        ),
+        option(
+            "--retrieval-mode",
+            group=_RETRIEVAL,
+            type=click.Choice(get_args(Mode)),
+            default="hybrid-rerank",
+            help="Mode of every search.",
+        ),
+        option(
+            "--actor-topk",
+            group=_RETRIEVAL,
+            type=click.IntRange(1, 1_000),
+            default=20,
+            metavar="K",
+            help="Chunks that a search returns.",
+        ),
+        option(
+            "--actor-candidatek",
+            group=_RETRIEVAL,
+            type=click.IntRange(0, 10_000),
+            default=0,
+            metavar="K",
+            help="Candidates of each leg; 0 leaves it to the daemon.",
+        ),
+        option(
+            "--actor-rerank-topn",
+            group=_RETRIEVAL,
+            type=click.IntRange(0, 1_000),
+            default=0,
+            metavar="N",
+            help="Chunks that are reranked; 0 leaves it to the daemon.",
+        ),
+        option(
+            "--actor-scope",
+            group=_RETRIEVAL,
+            type=click.Choice(["global", "project", "raw"]),
+            help="Search only raw/ (sessions), memory/project/ (facts) or memory/global/.",
+        ),
+        option(
+            "--actor-project",
+            group=_RETRIEVAL,
+            metavar="NAME",
+            help="Search only facts of this project, and store extracted facts below it; without"
+            " it they are stored below `lme`.",
+        ),
+        option(
+            "--actor-path-prefix",
+            group=_RETRIEVAL,
+            metavar="PREFIX",
+            help="Search only documents whose path begins so.",
+        ),
+        option(
+            "--actor-filter-question-sessions",
+            group=_RETRIEVAL,
+            type=click.Choice(get_args(SessionFilter)),
+            default="auto",
+            help="Ask each question of its own sessions alone. auto: if every SDK of the command is"
+            " seen to honour the filter; one SDK with it is no comparison.",
+        ),
+        option(
+            "--actor",
+            group=_MODELS,
+            metavar="MODEL",
+            show_default="JB_LME_ACTOR_MODEL, or gpt-4o",
+            help="Model that answers; with JB_LLM_PROVIDER=fake every model is the scripted one.",
+        ),
+        option(
+            "--context-tokens",
+            group=_MODELS,
+            type=click.IntRange(8_192, 1_000_000_000),
+            metavar="N",
+            show_default="the model's, from the table of prices",
+            help="Context window of the reader, at four bytes a token.",
+        ),
+        option(
+            "--concurrency",
+            group=_MODELS,
+            type=click.IntRange(1, 64),
+            default=8,
+            metavar="N",
+            help="Questions that are read and judged at once. Daemons are asked one question at a"
+            " time.",
+        ),
+        partial(call_options, group=_MODELS),
+        partial(panel_options, judge="JB_LME_JUDGE_MODEL, or claude-haiku-4-5"),
+        option(
+            "--output",
+            group=OUTPUT,
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            show_default="results/lme-<time>, or results/tri-lme-<time>",
+            help="Folder of the results. With that of an interrupted command, it is continued.",
+        ),
+        quiet,
+        log_level,
+    )
+
+
+_scripted_upstream = option(
+    "--upstream",
+    group=DAEMONS,
+    type=click.Choice(get_args(UpstreamKind)),
+    default="scripted",
+    help="What answers the daemon's model calls: `own` is its offline fakes, `scripted` a server"
+    " that memconform starts, `real` the services that your shell's variables name.",
+)

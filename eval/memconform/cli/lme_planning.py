@@ -1,0 +1,217 @@
+"""From the flags of `lme` to questions, sessions and settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast, get_args
+
+from memconform.bench.daemon_session import daemon_session
+from memconform.cli.lme_options import LmeOptions
+from memconform.cli.values import comma_separated
+from memconform.client.timing import Timeouts
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.datasets.answer_keys import read_answer_key
+from memconform.datasets.files import PieceReader
+from memconform.datasets.longmemeval import read_longmemeval_conversations
+from memconform.datasets.model import Question
+from memconform.datasets.sampling import QuerySelection, select_queries
+from memconform.datasets.selection import expect_known
+from memconform.datasets.sources import find_data
+from memconform.errors import NothingSelectedError, UsageError
+from memconform.replay.documents import SharedBrain
+from memconform.replay.filter_probe import honours_session_filter
+from memconform.replay.plan import ReplayControl
+from memconform.replay.records import BenchmarkMode, RetrievalSettings
+from memconform.scoring.judge.rubrics import OWN_RUBRICS
+
+_SHORTEST_SHA = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayData:
+    """The selected questions of a file, with their sessions."""
+
+    sha256: str
+    questions: tuple[Question, ...]
+    """In the order in which they are asked."""
+    sessions: SharedBrain
+    is_oracle: bool
+    """Whether every session of every question holds evidence."""
+
+
+def read_data(options: LmeOptions) -> ReplayData:
+    """Read the file, and select questions.
+
+    Raises:
+        UsageError: if the file is not LongMemEval's or another than expected (`other_dataset`), or
+            does not have a question that the ids file names (`unknown_question`).
+        NothingSelectedError: if the ids file is empty (`nothing_selected`).
+    """
+    path = find_data(options.dataset)
+    key = read_answer_key(path, "longmemeval")
+    _require_expected(path, key.sha256, options.expected_sha)
+    chosen = _chosen(options, key.questions)
+    for question in chosen:
+        OWN_RUBRICS["longmemeval"].require_scorable(question)
+    wanted = {question.id for question in chosen}
+    sessions = SharedBrain()
+    with PieceReader(path) as source:
+        for conversation in read_longmemeval_conversations(source):
+            if conversation.id in wanted:
+                sessions.add(conversation)
+        if source.sha256 != key.sha256:
+            raise UsageError(
+                f"{path} changed while it was read",
+                code="dataset_changed",
+                hint="run the command again once nobody writes to it",
+            )
+    by_path = sessions.sessions
+    is_oracle = all(
+        by_path[place].session.id in question.gold
+        for question in chosen
+        for place in sessions.paths[question.id]
+    )
+    return ReplayData(key.sha256, tuple(chosen), sessions, is_oracle)
+
+
+def _require_expected(path: Path, sha256: str, expected: str | None) -> None:
+    if expected is None:
+        return
+    if len(expected) < _SHORTEST_SHA or not sha256.startswith(expected.lower()):
+        raise UsageError(
+            f"{path} has the SHA-256 {sha256}, not {expected}",
+            code="other_dataset",
+            hint="give the file that was meant as --dataset, or at least 8 digits of its SHA-256",
+        )
+
+
+def _chosen(options: LmeOptions, questions: Mapping[str, Question]) -> list[Question]:
+    if options.sample_ids_file is not None:
+        ids = _ids(options.sample_ids_file)
+        expect_known(
+            ids,
+            questions,
+            f"{options.sample_ids_file}: the dataset has no question",
+            "use ids of the dataset",
+        )
+        return [questions[name] for name in ids]
+    categories = {name: question.category for name, question in questions.items()}
+    selection = QuerySelection(sample=options.sample_size, seed=options.seed)
+    selected = select_queries(categories, selection)
+    return [question for name, question in questions.items() if name in selected]
+
+
+def _ids(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} cannot be read: {error}",
+            code="ids_unreadable",
+            hint="give a file with the id of a question on each line",
+        ) from error
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise NothingSelectedError(
+            f"{path} names no question", code="nothing_selected", hint="write an id on each line"
+        )
+    for name in ids:
+        if ids.count(name) > 1:
+            raise UsageError(
+                f"{path} names {name} twice", code="question_twice", hint="name each question once"
+            )
+    return ids
+
+
+def benchmark_modes(
+    options: LmeOptions, data: ReplayData, *, tri: bool
+) -> list[ReplayControl | None]:
+    """The controls to run, and None for retrieval by daemons.
+
+    Raises:
+        UsageError: for modes that do not exist, or do not match the data (`bad_mode`).
+    """
+    names = [name.strip() for name in comma_separated(options.benchmark_mode)]
+    if tri or not names:
+        return [None]
+    expect_known(
+        names,
+        get_args(BenchmarkMode),
+        "there is no benchmark mode",
+        f"use {', '.join(get_args(BenchmarkMode))}",
+        code="bad_mode",
+    )
+    if data.is_oracle and (wrong := [name for name in names if name != "oracle"]):
+        raise UsageError(
+            f"the dataset has no session without evidence, so that there is no {wrong[0]}",
+            code="bad_mode",
+            hint="give LongMemEval's file S or M, or --benchmark-mode oracle",
+        )
+    return [
+        None if name == "real-retrieval" else cast("ReplayControl", name)
+        for name in dict.fromkeys(names)
+    ]
+
+
+def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
+    """What every daemon is asked for; whether sessions are filtered is not known yet."""
+    return RetrievalSettings(
+        mode=Mode(options.retrieval_mode),
+        top_k=options.actor_topk,
+        candidate_k=options.actor_candidatek or None,
+        rerank_top_n=options.actor_rerank_topn or None,
+        scope=options.actor_scope,
+        project=options.actor_project,
+        path_prefix=options.actor_path_prefix,
+        session_filter=False,
+    )
+
+
+async def session_filter(
+    options: LmeOptions,
+    runners: Sequence[SdkRunner],
+    folder: Path,
+    *,
+    timeouts: Timeouts,
+    headers: Mapping[str, str],
+) -> tuple[bool, str]:
+    """Whether each question is asked of its own sessions alone, and why.
+
+    Every SDK is started and tried, before anything is paid for: one SDK with an oracle's filter is
+    no comparison.
+
+    Raises:
+        UsageError: with `on`, if an SDK does not honour the filter (`filter_not_honoured`).
+        DaemonError: if an SDK does not start, or fails with three documents.
+    """
+    flag = options.actor_filter_question_sessions
+    if flag == "off":
+        return False, "off: every question is asked of all sessions"
+    refused = []
+    for number, runner in enumerate(runners):
+        probes = folder / "logs" / "probes"
+        launch = Launch(
+            run_id=f"{folder.name}-probe-{runner.name}",
+            folder=probes / f"{runner.name}-{len(list(probes.glob('*'))) + 1:03}",
+            port=options.port + number if options.port else 0,
+        )
+        async with daemon_session(
+            runner, launch, options.upstream, connections=2, timeouts=timeouts, headers=headers
+        ) as session:
+            brain = f"mc-probe-{runner.name}"
+            mode = Mode(options.retrieval_mode)
+            if not await honours_session_filter(session, runner, brain, mode):
+                refused.append(runner.name)
+    if not refused:
+        return True, f"{flag}: every SDK honours it, so that each question is asked of its sessions"
+    if flag == "on":
+        raise UsageError(
+            f"{refused[0]} does not honour the filter by sessions (core.filter)",
+            code="filter_not_honoured",
+            hint="use --actor-filter-question-sessions auto or off",
+        )
+    return False, (
+        f"auto: {', '.join(refused)} does not honour it, so that every question is asked of all"
+        " sessions, by all SDKs"
+    )

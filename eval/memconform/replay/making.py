@@ -1,0 +1,71 @@
+"""Makes the shared brain, or takes the one that is there, and reports what it is made of."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memconform.llm.calls import LlmSession
+from memconform.llm.names import ModelName
+from memconform.reading.reader import CallTotals
+from memconform.replay.brain import BrainFile, BrainKey, BrainRecord, write_brain
+from memconform.replay.documents import SharedBrain
+from memconform.replay.extraction import Extraction, extract
+from memconform.replay.records import ExtractReport
+from memconform.replay.report_builder import cost_accounting, role_cost
+from memconform.storage.provenance import HostOrigin
+from memconform.storage.writing import replacing
+
+
+async def make_brain(
+    session: LlmSession,
+    extractor: ModelName,
+    path: Path,
+    key: BrainKey,
+    sessions: SharedBrain,
+    *,
+    known: BrainFile | None,
+    report: Path,
+    workers: int,
+    progress: Callable[[], None],
+    command: tuple[str, ...],
+) -> BrainFile:
+    """Return the brain at `path`, after making it unless it is `known`; writes extract.json.
+
+    Raises:
+        HaltingError: if no further call makes sense; replies that were paid for are cached.
+        UsageError: for a model without a key or price, or a session that is too large.
+        ResultsError: if it cannot be written.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    totals = CallTotals()
+    brain = known
+    if brain is None:
+        extraction = Extraction()
+        if key.mode == "replay":
+            model = session.model(extractor)
+            extraction = await extract(sessions.sessions.values(), model, workers, progress)
+        totals = extraction.calls
+        record = BrainRecord(
+            key=key,
+            sessions=len(sessions.sessions),
+            facts=sum(map(len, extraction.facts.values())),
+            served_models=tuple(sorted(extraction.served)),
+            by_heuristic=dict(sorted(extraction.by_heuristic.items())),
+        )
+        brain = write_brain(path, record, sessions, extraction.facts)
+    with replacing(report) as target:
+        target.write_json(
+            ExtractReport(
+                started_at=started,
+                exit_code=0,
+                **dict(HostOrigin.of(command)),
+                took_s=round(time.perf_counter() - clock, 3),
+                brain=brain.record,
+                brain_sha256=brain.sha256,
+                documents=brain.size,
+                from_cache=known is not None,
+                cost_accounting=cost_accounting({"extractor": role_cost(totals)}),
+            )
+        )
+    return brain

@@ -1,0 +1,215 @@
+"""The replay on the terminal, and as the README of its folder."""
+
+from collections.abc import Iterator, Sequence
+
+from memconform.parity.records import ParityVerdict
+from memconform.printing.escaping import escape_markdown
+from memconform.printing.plurals import plural
+from memconform.replay.events import (
+    BrainIndexed,
+    PartFinished,
+    PartHalted,
+    PartStarted,
+    QuestionAnswered,
+    QuestionRetrieved,
+    ReplayEvent,
+    ReplayFinished,
+)
+from memconform.replay.records import LmePair, LmeParity, LmeResult, QuestionDivergence
+from memconform.reports.accuracies import accuracy_cell, estimate_cell
+from memconform.reports.console import ProgressReport, table_console
+from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.parity import contrast_line
+
+_MISSING = "-"
+_SHOWN = 5
+"""Questions of each pair in the README; parity.json has all."""
+_IMPORTANCE = ("accuracy", "recall_all", "given gold", "p50 ms", "cost $")
+
+
+class ExtractionConsole(ProgressReport):
+    """Shows the progress of extraction."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._task = self._progress.add_task("extracting facts", total=total)
+
+    def advance(self) -> None:
+        """Count a session."""
+        self._progress.advance(self._task)
+
+
+class LmeConsole(ProgressReport):
+    """Event handler that shows the progress of a replay."""
+
+    def __init__(self, questions: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._questions = questions
+        self._quiet = quiet
+        self._task = self._progress.add_task("starting", total=None)
+
+    def handle(self, event: ReplayEvent) -> None:
+        """Show an event, as far as it is of interest."""
+        match event:
+            case PartStarted():
+                if event.resumed:
+                    kept = plural(event.resumed, "question")
+                    self._console.print(f"  {event.name}: {kept} kept from before")
+                self._next(f"{event.name}: filling the brain", total=None)
+            case BrainIndexed():
+                self._next(f"{event.name}: asking", total=self._questions)
+            case QuestionRetrieved():
+                self._progress.advance(self._task)
+            case QuestionAnswered():
+                # The first answer ends the asking.
+                if not self._progress.tasks[-1].description.endswith("reading"):
+                    self._next(f"{event.name}: reading", total=self._questions)
+                self._progress.advance(self._task)
+            case PartHalted():
+                self._console.print(f"{event.name}: {event.error.render()}", style="bold red")
+            case PartFinished():
+                self._next("next", total=None)
+
+    def _next(self, description: str, *, total: int | None) -> None:
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(description, total=total)
+
+
+def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
+    """Print the results and their comparison to standard error."""
+    console = table_console(stderr=True)
+    if not quiet:
+        header, cells = _table(finished.results)
+        table, omitted = fitting_table(
+            header, cells, console.width, names=1, importance=_IMPORTANCE
+        )
+        console.print(table)
+        if omitted:
+            console.print(omission(omitted, "README.md has them"), style="dim")
+    for result in finished.results:
+        for failure in result.failures:
+            console.print(f"{result.sdk}: not measured: {failure}", style="bold red")
+    if finished.parity is not None and not quiet:
+        for pair in finished.parity.pairs:
+            for text, is_good in _pair_lines(pair):
+                console.print(text, style="green" if is_good else "red")
+            for divergence in pair.divergences[:1]:
+                console.print(f"  the first: {_divergence(divergence)}")
+        console.print(f"session filter: {finished.parity.session_filter}", style="dim")
+
+
+def lme_lines(finished: ReplayFinished) -> Iterator[str]:
+    """One line an SDK: its accuracy, and the gold that it retrieved."""
+    for result in finished.results:
+        accuracy = accuracy_cell(result.scores.overall)
+        yield (
+            f"{result.sdk}: {accuracy} of {result.questions_run}"
+            f" ({_recall(result)[0]} {_recall(result)[1]})"
+        )
+    if finished.parity is not None:
+        yield f"parity: {finished.parity.verdict.value}"
+
+
+def _recall(result: LmeResult) -> tuple[str, str]:
+    """The name of recall_all at the largest k, and its value in percent."""
+    names = [name for name in result.retrieval if name.startswith("recall_all@")]
+    if not names:
+        return "recall_all", _MISSING
+    name = max(names, key=lambda each: int(each.partition("@")[2]))
+    return name, estimate_cell(result.retrieval[name])
+
+
+def _table(results: Sequence[LmeResult]) -> tuple[list[str], list[list[str]]]:
+    categories = list(dict.fromkeys(name for result in results for name in result.by_category))
+    header = [
+        *("SDK", "accuracy", "task-averaged", "abstention", "recall_all", "given gold"),
+        *("exact match", "p50 ms", "calls", "cached", "cost $", *categories),
+    ]
+    cells = []
+    for result in results:
+        roles = result.cost_accounting.by_role.values()
+        abstention = result.scores.abstention
+        cells.append(
+            [
+                result.sdk,
+                accuracy_cell(result.scores.overall),
+                estimate_cell(result.scores.task_averaged.rate),
+                accuracy_cell(abstention) if abstention.expected else _MISSING,
+                _recall(result)[1],
+                accuracy_cell(result.correct_given_gold),
+                _MISSING if result.exact_match is None else f"{100 * result.exact_match:.1f}",
+                _MISSING if result.latency_p50_ms is None else f"{result.latency_p50_ms:.1f}",
+                f"{sum(role.calls for role in roles):,}",
+                f"{sum(role.cached for role in roles):,}",
+                f"{result.cost_accounting.total_usd:.4f}",
+                *(accuracy_cell(result.scores.by_category.get(name)) for name in categories),
+            ]
+        )
+    return header, cells
+
+
+def _pair_lines(pair: LmePair) -> Iterator[tuple[str, bool]]:
+    """The verdicts on a pair, each with whether it is good."""
+    good = (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
+    ranked = pair.rankings
+    yield (
+        f"{pair.first}, {pair.second}: {ranked.equal} of {ranked.compared} rankings equal",
+        ranked.equal == ranked.compared > 0,
+    )
+    for name, contrast in (("retrieved gold", pair.gold), ("answers", pair.answers)):
+        line = contrast_line(pair.first, pair.second, contrast)
+        yield f"  {name}: {line}", contrast.verdict in good
+
+
+def _divergence(divergence: QuestionDivergence) -> str:
+    return f"{divergence.question} differs in {divergence.stage}: {divergence.detail}"
+
+
+def lme_readme(finished: ReplayFinished) -> str:
+    """The summary of a replay's folder, in Markdown."""
+    first = finished.results[0]
+    settings = first.settings
+    reader = settings.reader.model if settings.reader else "the daemon's own reader"
+    judge = (
+        ", ".join(model.model for model in settings.judge.models)
+        if settings.judge
+        else "nobody: answers are compared with the references exactly"
+    )
+    header, cells = _table(finished.results)
+    about = (
+        f"{plural(first.questions_run, 'question')} of the file {first.dataset_sha[:12]}…, the same"
+        f" brain for every SDK ({settings.ingest_mode}), top {settings.retrieval.top_k} by"
+        f" {settings.retrieval.mode.value}; read by {escape_markdown(reader)}, judged by"
+        f" {escape_markdown(judge)}. Rates in percent with 95 % intervals."
+    )
+    legend = (
+        f"recall_all is that of the sessions with an answer ({_recall(first)[0]}); given gold is"
+        " the accuracy where all of them were retrieved."
+    )
+    lines = ["# Replay of LongMemEval", "", about, "", *_markdown(header, cells), "", legend]
+    failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
+    if failures:
+        lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]
+    if finished.parity is not None:
+        lines += ["", *_parity_section(finished.parity)]
+    command = " ".join(first.command)
+    lines += ["", "## The command", "", f"    {escape_markdown(command)}", ""]
+    return "\n".join(lines)
+
+
+def _parity_section(parity: LmeParity) -> list[str]:
+    lines = [f"## Parity: {parity.verdict.value}", ""]
+    for pair in parity.pairs:
+        lines += [f"- {escape_markdown(text.strip())}" for text, _ in _pair_lines(pair)]
+        shown = pair.divergences[:_SHOWN]
+        lines += [f"  - {escape_markdown(_divergence(each))}" for each in shown]
+        if len(pair.divergences) > len(shown):
+            lines.append(f"  - and {len(pair.divergences) - len(shown)} more in parity.json")
+    notes = [f"session filter: {parity.session_filter}", *parity.reasons]
+    return [*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]
+
+
+def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    rows = [[escape_markdown(cell) for cell in row] for row in cells]
+    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
