@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.reading.passages import Passage
 from memconform.reading.prompts import Method, Wording, require_no_echo
+
+_Value = TypeVar("_Value")
 
 ErrorFinder = Callable[[str], str | None]
 """The error message that stands where an answer should be; None for an answer."""
@@ -91,7 +93,7 @@ class Reader:
                 shown = await self._take_notes(question, date, passages, reading, error_in)
             request = self.wording.answer_request(question, date, shown)
             parse = partial(parse_answer, self.wording, request, error_in)
-            reply = await _count_call(self.model.ask(request, parse), reading.reader)
+            reply = await count_call(self.model.ask(request, parse), reading.reader)
         except LlmError as error:
             reading.failure, reading.halted = error, isinstance(error, HaltingError)
             return reading
@@ -114,7 +116,7 @@ class Reader:
         requests = [self.wording.note_request(question, date, passage) for passage in passages]
         replies = await asyncio.gather(
             *(
-                _count_call(
+                count_call(
                     self.model.ask(request, partial(parse_note, request, error_in)), reading.notes
                 )
                 for request in requests
@@ -129,7 +131,8 @@ class Reader:
         return [note for note in notes if note is not None]
 
 
-async def _count_call(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
+async def count_call(call: Awaitable[Reply[_Value]], totals: CallTotals) -> Reply[_Value]:
+    """Await a call, and count it, also if it fails."""
     try:
         reply = await call
     except LlmError as error:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from memconform.contract.terms import terms
+from memconform.upstream.evidence import Note
 from memconform.upstream.reader_prompt import read_prompt
 
 NO_ANSWER = "No information available."
@@ -42,15 +43,21 @@ def complete(system: str, users: Sequence[str]) -> str:
         return json.dumps(
             {"scores": [_count_shared(query_terms, text) for _, text in prompt.notes]}
         )
-    best, best_score = NO_ANSWER, 0
     begun = "Answer: " if _WANTS_LAST_LINE in system else ""
-    for number, text in prompt.notes:
+    return begun + best_sentence(prompt.question, prompt.notes)
+
+
+def best_sentence(question: str, notes: Sequence[Note]) -> str:
+    """The sentence that shares most terms with a question, and its note's number if it has one."""
+    query_terms = set(terms(question)) - STOP_WORDS
+    best, best_score = NO_ANSWER, 0
+    for number, text in notes:
         for sentence in _SENTENCE.findall(text):
             score = _count_shared(query_terms, sentence)
             if score > best_score:
                 cited = f" [{number}]" if number else ""
                 best, best_score = sentence.strip() + cited, score
-    return begun + best
+    return best
 
 
 def lexical_scores(query: str, documents: list[str]) -> list[float]:

@@ -33,6 +33,7 @@ from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
+from memconform.upstream.search_agent import is_searching, next_reply
 from memconform.upstream.vector_answers import embeddings, ollama_embeddings, rerank
 from memconform.validation import first_fault
 
@@ -223,6 +224,8 @@ async def _default_text(reply: Reply, system: str, users: Sequence[str]) -> str:
     """
     if is_judging(system):
         return judge(users[-1])
+    if is_searching(system, users):
+        return next_reply(users)
     try:
         if sum(map(len, users)) + len(system) > _LONG_PROMPT:
             return await asyncio.to_thread(complete, system, users)
