@@ -30,6 +30,7 @@ from memconform.llm.calls import LlmSession
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reading.reader import Reader
+from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile, BrainKey, brain_path, read_brain
 from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
@@ -261,11 +262,12 @@ class _Work:
                 brain=brain.record.key.digest,
                 retrieval=retrieval,
                 reader=reader.model.settings if reader else None,
-                reader_prompt=wording.digest() if reader else "",
+                reader_prompt=self._prompt(wording) if reader else "",
                 evidence_tokens=evidence_tokens,
                 judge=judge.settings if judge else None,
             ),
             reader=reader,
+            agent=Agent(reader.model) if reader and options.ingest_mode == "agentic" else None,
             judge=judge,
             brain_name=options.actor_brain,
             upstream=options.upstream,
@@ -276,3 +278,6 @@ class _Work:
             folder=self.folder,
             session_filter_rule=rule,
         )
+
+    def _prompt(self, wording: ReplayWording) -> str:
+        return Agent.digest() if self.options.ingest_mode == "agentic" else wording.digest()

@@ -202,7 +202,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--retrieval-mode",
             group=_RETRIEVAL,
-            type=click.Choice(get_args(Mode)),
+            type=click.Choice([mode.value for mode in Mode]),
             default="hybrid-rerank",
             help="Mode of every search.",
         ),

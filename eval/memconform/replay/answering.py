@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -42,9 +42,10 @@ class Answering:
     """Of the questions that were measured."""
     failures: Mapping[str, Failure]
     """Of the others."""
+    reader: CallTotals
+    """What the reader's calls are added to."""
     halted: HaltingError | None = None
     """Why no further call is made."""
-    reader: CallTotals = field(default_factory=CallTotals)
 
     async def run(self) -> AsyncGenerator[LmeQuestion, None]:
         """Yield the questions as they are done."""
@@ -180,6 +181,8 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "first_gold_rank": min(ranks, default=None),
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
             "retrieval_ms": record.latency_ms,
+            "served_model": record.served_model,
+            "reader_ms": record.reader_ms,
         }
     )
 

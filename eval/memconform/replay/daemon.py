@@ -1,7 +1,7 @@
 """One daemon that is filled with a copy of the shared brain, and searched."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -53,6 +53,8 @@ class BrainIndex:
     verification: QueryVerification
     placement: Placement
     settings: RetrievalSettings
+    sessions: Mapping[str, tuple[str, ...]]
+    """Paths of each question's sessions, to which a session filter restricts its searches."""
     _documents: dict[str, list[str]] = field(init=False)
     """Paths of each session's document and facts, by the path of the session."""
 
@@ -76,20 +78,18 @@ class BrainIndex:
         self._usable_monitor()
         await self.verification.verify()
 
-    async def search(
-        self, question: Question, sessions: Collection[str], prefix: str | None = None
-    ) -> Retrieved:
+    async def search(self, question: Question, prefix: str | None = None) -> Retrieved:
         """Search the brain for a question.
 
         Args:
             question: its text is the query.
-            sessions: paths of the question's sessions, to which a session filter restricts it.
             prefix: of the documents to search, in place of that of the settings.
 
         Raises:
             CallError: if the daemon did not answer as the contract says.
             DaemonError: if nothing can be measured any more.
         """
+        sessions = self.sessions[question.id]
         params = self._params(question, sessions, prefix)
         request = SearchRequest(
             query=question.question, top_k=self.settings.top_k, **params.model_dump()
@@ -117,8 +117,9 @@ class BrainIndex:
         self._note_missed(question, sessions, hits)
         return Retrieved(hits, timings.done_ms, answer.trace.search_ms)
 
-    async def ask(self, question: Question, sessions: Collection[str]) -> Retrieved:
+    async def ask(self, question: Question) -> Retrieved:
         """Ask the daemon's own reader, as of the day of the question; raises as `search`."""
+        sessions = self.sessions[question.id]
         params = self._params(question, sessions, None)
         shared = {name: getattr(params, name) for name in RetrievalParams.model_fields}
         request = AskRequest(
@@ -232,6 +233,7 @@ async def brain_index(
     *,
     placement: Placement,
     settings: RetrievalSettings,
+    sessions: Mapping[str, tuple[str, ...]],
 ) -> AsyncIterator[BrainIndex]:
     """Fill a brain of a daemon from the shared brain, and prove that every document is found.
 
@@ -258,6 +260,7 @@ async def brain_index(
             verification=QueryVerification(verifier),
             placement=placement,
             settings=settings,
+            sessions=sessions,
         )
     if session.monitor.halted is None:
         # If this fails, the brain goes with the daemon's state or with the next seeding.

@@ -86,7 +86,9 @@ class _PartWork:
         folder.mkdir(parents=True, exist_ok=True)
         journal = RetrievalJournal(folder, plan.journal_header(part))
         yield PartStarted(part.name, len(journal))
-        retrieval = self._retrieval = PartRetrieval(plan, part, journal, self._run_id)
+        retrieval = self._retrieval = PartRetrieval(
+            plan, part, journal, self._run_id, self.builder.reader
+        )
         ended = "not finished"
         try:
             async with aclosing(retrieval.run()) as asked:
@@ -102,6 +104,9 @@ class _PartWork:
             yield PartHalted(part.name, error)
         finally:
             journal.close(ended)
+        if retrieval.halted is not None:
+            self.builder.errors.append(retrieval.halted)
+            yield PartHalted(part.name, retrieval.halted)
         async with aclosing(self._answer(journal, self._failures())) as events:
             async for event in events:
                 yield event
@@ -119,8 +124,7 @@ class _PartWork:
     async def _answer(
         self, records: RecordSource, failures: Mapping[str, Failure]
     ) -> AsyncGenerator[ReplayEvent, None]:
-        answering = Answering(self._plan, records, failures)
-        self.builder.reader = answering.reader
+        answering = Answering(self._plan, records, failures, self.builder.reader)
         async with aclosing(answering.run()) as questions:
             async for question in questions:
                 self.builder.add(question)

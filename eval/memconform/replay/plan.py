@@ -12,6 +12,7 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
 from memconform.reading.reader import Reader
+from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SharedBrain
 from memconform.replay.placement import Placement
@@ -46,6 +47,8 @@ class ReplayPlan:
     settings: ReplaySettings
     reader: Reader | None
     """None if the daemons' own readers answer."""
+    agent: Agent | None
+    """Answers by searching; None if every question is one search."""
     judge: JudgeScorer | None
     """None if answers are compared with the references exactly."""
     brain_name: str
@@ -75,6 +78,9 @@ class ReplayPlan:
         deciding = self.settings.model_dump(
             mode="json", include={"brain", "retrieval", "endpoint_style", "contract"}
         )
+        if self.agent is not None:
+            # Its searches depend on what its model says.
+            deciding |= {"agent": self.agent.digest(), "model": repr(self.settings.reader)}
         return JournalHeader(
             sdk=part.name,
             identity=daemon_identity(part.runner, self.upstream),

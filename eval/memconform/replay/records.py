@@ -95,9 +95,11 @@ class RetrievalRecord(Record):
     latency_ms: float | None
     search_ms: float | None
     answer: str | None = None
-    """Of the daemon's own reader, or of the tool loop."""
+    """Of the daemon's own reader, or of the agent."""
     turns: int = 0
-    """Of the tool loop."""
+    """Of the agent; `served_model` and `reader_ms` likewise."""
+    served_model: str = ""
+    reader_ms: float | None = None
     redacted: bool = False
     """Whether these texts contain secrets, which are masked here, so that nobody can read them."""
     error: Failure | None = None

@@ -1,6 +1,5 @@
 """Asks one daemon every question; what it returns counts once the index was verified after it."""
 
-import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -10,29 +9,35 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
+from memconform.llm.chat import HaltingError
+from memconform.reading.reader import CallTotals
 from memconform.records import Failure
-from memconform.redaction import hides
-from memconform.replay.daemon import BrainIndex, Retrieved, brain_index
+from memconform.replay.daemon import BrainIndex, brain_index
 from memconform.replay.events import BrainIndexed, QuestionRetrieved
-from memconform.replay.hits import Hit
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import DaemonRecord
 from memconform.replay.plan import Part, ReplayPlan
-from memconform.replay.records import HitRecord, RetrievalRecord
+from memconform.replay.recording import retrieval_record
+from memconform.replay.records import RetrievalRecord
 from memconform.runs.loop import work_through
 
 _VERIFY_EVERY = 50
 """Questions between two verifications of the index; a resume repeats at most this many."""
-_PREVIEW = 200
-"""Characters of a hit's text in a result."""
 
 
 class PartRetrieval:
     """The retrieval of one SDK."""
 
     def __init__(
-        self, plan: ReplayPlan, part: Part, journal: RetrievalJournal, run_id: str
+        self,
+        plan: ReplayPlan,
+        part: Part,
+        journal: RetrievalJournal,
+        run_id: str,
+        calls: CallTotals,
     ) -> None:
+        """Retrieve for a part; an agent's calls are added to `calls`."""
+        self._calls = calls
         self._plan = plan
         self._part = part
         self._journal = journal
@@ -40,6 +45,8 @@ class PartRetrieval:
         self.failed: dict[str, Failure] = {}
         """Questions that were not measured, and why."""
         self.daemon = DaemonRecord()
+        self.halted: HaltingError | None = None
+        """Why the agent calls its model no more."""
 
     async def run(self) -> AsyncGenerator[BrainIndexed | QuestionRetrieved, None]:
         """Ask the questions that the journal does not have.
@@ -74,6 +81,7 @@ class PartRetrieval:
                     plan.brain_name,
                     plan.brain,
                     placement=plan.placement,
+                    sessions=plan.sessions.paths,
                     settings=plan.settings.retrieval,
                 ) as index:
                     yield BrainIndexed(part.name, index.record)
@@ -92,8 +100,10 @@ class PartRetrieval:
         async def ask(question: Question) -> RetrievalRecord:
             return await self._ask(index, question)
 
-        # One at a time: latencies of concurrent requests contain each other.
-        async with aclosing(work_through(iter(pending), ask, 1)) as records:
+        # One at a time: latencies of concurrent requests contain each other. An agent waits for its
+        # model most of the time.
+        at_once = 1 if self._plan.agent is None else self._plan.concurrency
+        async with aclosing(work_through(iter(pending), ask, at_once)) as records:
             async for record in records:
                 unverified.append(record)
                 yield QuestionRetrieved(self._part.name, record.question)
@@ -110,49 +120,34 @@ class PartRetrieval:
 
     async def _ask(self, index: BrainIndex, question: Question) -> RetrievalRecord:
         plan = self._plan
-        sessions = plan.sessions.paths[question.id]
         with record_exchanges() as exchanges:
             try:
-                retrieve = index.ask if plan.settings.endpoint_style == "full" else index.search
-                retrieved = await retrieve(question, sessions)
+                if plan.agent is not None:
+                    return await self._ask_agent(plan.agent, index, question)
+                if plan.settings.endpoint_style == "full":
+                    return retrieval_record(question.id, await index.ask(question))
+                return retrieval_record(question.id, await index.search(question))
             except CallError as error:
                 curl = exchanges[-1].curl() if exchanges else ""
-                failure = Failure(
-                    code=error.code, message=error.message, body=error.body, curl=curl
+                return _failed(
+                    question,
+                    Failure(code=error.code, message=error.message, body=error.body, curl=curl),
                 )
-                return RetrievalRecord(
-                    question=question.id, hits=[], texts=[], latency_ms=None, search_ms=None,
-                    error=failure,
-                )  # fmt: skip
-        return retrieval_record(question.id, retrieved)
+
+    async def _ask_agent(
+        self, agent: Agent, index: BrainIndex, question: Question
+    ) -> RetrievalRecord:
+        if self.halted is not None:
+            return _failed(question, Failure(code=self.halted.code, message=self.halted.message))
+        record, error = await answer_with_tools(agent, index, question, self._calls)
+        if isinstance(error, HaltingError):
+            self.halted = error
+        return record
 
 
-def retrieval_record(question: str, retrieved: Retrieved, turns: int = 0) -> RetrievalRecord:
-    """What is journalled of a question."""
-    texts = [hit.text for hit in retrieved.hits]
-    secret = any(map(hides, (*texts, retrieved.answer or "")))
+def _failed(question: Question, failure: Failure) -> RetrievalRecord:
     return RetrievalRecord(
-        question=question,
-        hits=[hit_record(hit) for hit in retrieved.hits],
-        texts=texts,
-        latency_ms=retrieved.latency_ms,
-        search_ms=retrieved.search_ms,
-        answer=retrieved.answer,
-        turns=turns,
-        redacted=secret,
-    )
-
-
-def hit_record(hit: Hit) -> HitRecord:
-    """A hit without its text."""
-    return HitRecord(
-        rank=hit.rank,
-        path=hit.path,
-        kind=hit.kind,
-        session=hit.session,
-        score=hit.score,
-        text_sha256=hashlib.sha256(hit.text.encode("utf-8", "surrogatepass")).hexdigest(),
-        preview=hit.text[:_PREVIEW],
+        question=question.id, hits=[], texts=[], latency_ms=None, search_ms=None, error=failure
     )
 
 

@@ -1,0 +1,59 @@
+"""Answers a question by the agent's searches of one daemon."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from memconform.datasets.model import Question
+from memconform.llm.chat import LlmError
+from memconform.reading.reader import CallTotals
+from memconform.records import Failure
+from memconform.replay.agent import Agent
+from memconform.replay.agent_prompts import ToolCall
+from memconform.replay.daemon import BrainIndex, Retrieved
+from memconform.replay.documents import FACTS, SESSIONS
+from memconform.replay.hits import Hit
+from memconform.replay.recording import retrieval_record
+from memconform.replay.records import RetrievalRecord
+from memconform.scoring.error_text import error_message
+
+
+async def answer_with_tools(
+    agent: Agent, index: BrainIndex, question: Question, calls: CallTotals
+) -> tuple[RetrievalRecord, LlmError | None]:
+    """The answer and all that was found on the way to it; the error if there is no answer.
+
+    Args:
+        agent: makes the searches.
+        index: of the daemon that is searched.
+        question: what is asked.
+        calls: what the agent's calls are added to.
+
+    Raises:
+        CallError: if a search failed.
+        DaemonError: if nothing can be measured any more.
+    """
+    latencies: list[float] = []
+    project = f"{FACTS}{index.placement.project}/"
+
+    async def search(call: ToolCall) -> Sequence[Hit]:
+        prefix = SESSIONS if call.tool == "kb_search" else project
+        found = await index.search(replace(question, question=call.query), prefix)
+        latencies.append(found.latency_ms or 0)
+        return found.hits
+
+    answer = await agent.answer(
+        question.question, question.question_date, search, partial(error_message, question), calls
+    )
+    record = retrieval_record(
+        question.id, Retrieved(tuple(answer.hits), sum(latencies), answer=answer.answer)
+    )
+    error = answer.failure
+    return record.model_copy(
+        update={
+            "turns": answer.turns,
+            "served_model": answer.served_model,
+            "reader_ms": answer.reader_ms,
+            "error": None if error is None else Failure(code=error.code, message=error.message),
+        }
+    ), (error if answer.halted else None)
