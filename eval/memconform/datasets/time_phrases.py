@@ -11,8 +11,8 @@ _WORDS = (
     *("one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
-_NUMBER = rf"(?<![\w.,-])(\d{{1,4}}|{'|'.join(_WORDS)})"
-"""Not the end of `twenty-one`, `2.5` or `1,000`."""
+NUMBER = rf"(?<![\w.,-])(?P<number>\d{{1,4}}|{'|'.join(_WORDS)})"
+"""Matches what `to_number` reads; not the end of `twenty-one`, `2.5` or `1,000`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class TimeReference:
 
 
 _PHRASES = (
-    (re.compile(rf"{_NUMBER}\s+days?\s+ago\b"), TimeReference(1, 2)),
+    (re.compile(rf"{NUMBER}\s+days?\s+ago\b"), TimeReference(1, 2)),
     (re.compile(r"\ba\s+couple\s+(?:of\s+)?days?\s+ago\b"), TimeReference(2, 2)),
     (re.compile(r"\byesterday\b"), TimeReference(1, 1)),
-    (re.compile(rf"{_NUMBER}\s+weeks?\s+ago\b"), TimeReference(7, 5)),
+    (re.compile(rf"{NUMBER}\s+weeks?\s+ago\b"), TimeReference(7, 5)),
     (re.compile(r"\b(?:a|last)\s+week\b"), TimeReference(7, 3)),
-    (re.compile(rf"{_NUMBER}\s+months?\s+ago\b"), TimeReference(30, 10)),
+    (re.compile(rf"{NUMBER}\s+months?\s+ago\b"), TimeReference(30, 10)),
     (re.compile(r"\b(?:a|last)\s+month\b"), TimeReference(30, 7)),
     (re.compile(r"\b(?:a|last)\s+year\b"), TimeReference(365, 30)),
     (re.compile(r"\brecently\b"), TimeReference(14, 14)),
@@ -48,10 +48,14 @@ def time_reference(question: str) -> TimeReference | None:
     text = question.lower()
     for pattern, reference in _PHRASES:
         if match := pattern.search(text):
-            number = match[1] if pattern.groups else "one"
-            times = int(number) if number.isdecimal() else _WORDS.index(number) + 1
+            times = to_number(match["number"] if pattern.groups else "one")
             return TimeReference(reference.days * times, reference.tolerance)
     return None
+
+
+def to_number(text: str) -> int:
+    """The number of digits, or of a word from one to twelve."""
+    return int(text) if text.isdecimal() else _WORDS.index(text) + 1
 
 
 def to_date_time(date: str | None) -> datetime | None:

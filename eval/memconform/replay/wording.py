@@ -9,6 +9,7 @@ from memconform.llm.chat import ChatRequest, Message
 from memconform.reading.passages import HistoryFormat, Passage
 from memconform.reading.prompts import (
     DATA_NOTE,
+    DATE_HINT,
     DECLINES,
     NOTES_FORM,
     NOTES_TOKENS,
@@ -17,6 +18,7 @@ from memconform.reading.prompts import (
     fence_evidence,
     question_lines,
 )
+from memconform.replay.date_hints import hint_line
 from memconform.replay.evidence import CUT, evidence_text
 
 PROMPT_VERSION = "replay-reader-1"
@@ -31,8 +33,10 @@ date of each. The date of the question is today.
 than the question asks, reply "Answer: {DECLINES}" Do not guess.
 - If the evidence has several values for one thing, the latest by the dates of the sessions holds, \
 unless the question asks for an earlier one.
-- To count or to add up, first list each item with its session, once even if several hits name it. \
-To compute with dates, first write each date down, worked out from the date of its own session.
+- To count or to add up, first list each item with its session, once even if several hits name \
+it. To compute with dates, first write each date down, worked out from the date of its own session.
+- A line "{DATE_HINT}…" was computed from the date of the question. It says when something \
+happened, which may be days before it was told of. It is no evidence.
 - Where text was left out stands {CUT}
 - If the user asks for advice, let it fit what the evidence says of them.
 {DATA_NOTE}
@@ -57,7 +61,8 @@ class ReplayWording(OwnWording):
         """The call that answers."""
         if passages is None:
             return OwnWording.answer_request(self, question, date, None)
-        user = f"{fence_evidence(evidence_text(passages))}\n\n{question_lines(question, date)}"
+        asked = question_lines(question, date, hint_line(question, date))
+        user = f"{fence_evidence(evidence_text(passages))}\n\n{asked}"
         return ChatRequest(
             messages=(Message("system", _SYSTEM), Message("user", user)),
             prompt_version=PROMPT_VERSION,
@@ -69,8 +74,8 @@ class ReplayWording(OwnWording):
         """The digest of one call of each kind."""
         passage = Passage("s", "s", "day", (Turn("t", "hit 1, fact", "text", by_user=True),))
         requests = [
-            self.answer_request("What did I buy?", "2023/05/30 (Tue) 23:40", [passage]),
-            self.answer_request("What did I buy?", None, None),
-            self.note_request("What did I buy?", None, passage),
+            self.answer_request("What did I buy last week?", "2023/05/30 (Tue) 23:40", [passage]),
+            self.answer_request("What did I buy last week?", None, None),
+            self.note_request("What did I buy last week?", None, passage),
         ]
         return hashlib.sha256(repr(requests).encode()).hexdigest()[:12]

@@ -33,10 +33,14 @@ _REFERENCE_DATE = re.compile(r"\n?^Date of the question: .*\Z", re.MULTILINE)
 
 _FENCED = re.compile(
     r"\AEvidence:\n(-----evidence [0-9a-f]{16}-----)\n(.*?)\n?\1\n\n"
-    r"(?:Date of the question: [^\n]*\n)?Question: (.*)\Z",
+    r"(?:Date of the question: [^\n]*\n)?(?:Dates in the question: [^\n]*\n)?Question: (.*)\Z",
     re.DOTALL,
 )
 """What the harness's own reader is asked: the fence holds a digest that its content cannot know."""
+_FENCED_HEADING = re.compile(
+    r"^(?:\[Session \d+, .*\]|hit \d+, (?:session|fact):)\n+", re.MULTILINE
+)
+"""Lines in it that name sessions and hits: an answer to `how long was the session` is elsewhere."""
 
 _LABEL = re.compile(rf"^[ \t]*{_BOLD}{_QUESTION}{_BOLD}[ \t]*:{_BOLD}[ \t]*(.*)$", _FLAGS)
 _HEADING = re.compile(rf"^#{{1,6}}[ \t]+{_BOLD}{_QUESTION}{_BOLD}[ \t]*:?[ \t]*$", _FLAGS)
@@ -97,7 +101,7 @@ def read_prompt(system: str, users: Sequence[str]) -> ReaderPrompt:
         UnreadablePromptError: if either cannot be found beyond doubt.
     """
     if (fenced := _FENCED.match(users[-1])) is not None:
-        return ReaderPrompt(fenced[3], [("", fenced[2])])
+        return ReaderPrompt(fenced[3], [("", _FENCED_HEADING.sub("", fenced[2]))])
     reference = _read_reference(users[-1])
     if reference is not None:
         return reference
