@@ -5,6 +5,7 @@ import click
 from memconform.cli.grouping import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.lme_options import LmeOptions, replay_options
+from memconform.cli.lme_review import review_command
 from memconform.cli.options import sdks
 from memconform.errors import ExitCode
 
@@ -21,6 +22,7 @@ _CODES = {
     examples=(
         "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
         "memconform lme run --dataset oracle.json --sdk go --ingest-mode bulk",
+        "memconform lme review --before OLD/result-go.json --after NEW/result-go.json",
     ),
 )
 def command() -> None:
@@ -90,3 +92,6 @@ def tri_command(**flags: object) -> ExitCode:
     brain, asked the same questions, and read and judged by the same models, one after the other.
     """
     return carry_out("execute_lme:tri", LmeOptions(**flags))  # type: ignore[arg-type] # click has validated every flag
+
+
+command.add_command(review_command)

@@ -149,6 +149,9 @@ class LmeQuestion(Record):
     reader_ms: float | None
     """Null of a cached reply; `judge_ms` likewise."""
     judge_ms: float | None
+    cluster: str | None = None
+    """What it shares with questions that are not independent of it, such as a history; null if it
+    is independent of all others, and in results of earlier versions."""
 
     @property
     def measured(self) -> bool:

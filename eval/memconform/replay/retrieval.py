@@ -12,6 +12,7 @@ from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
+from memconform.replay.agent import Agent
 from memconform.replay.daemon import BrainIndex, brain_index
 from memconform.replay.events import BrainIndexed, QuestionRetrieved
 from memconform.replay.journal import RetrievalJournal
@@ -19,6 +20,7 @@ from memconform.replay.manifest import DaemonRecord
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
+from memconform.replay.tool_loop import answer_with_tools
 from memconform.runs.loop import work_through
 
 _VERIFY_EVERY = 50

@@ -1,0 +1,40 @@
+"""`lme review`, carried out."""
+
+from memconform.cli.lme_review import ReviewOptions
+from memconform.cli.targets import json_target, text_target
+from memconform.errors import ExitCode, UsageError, gravest
+from memconform.parity.records import ParityVerdict
+from memconform.printing.output import echo
+from memconform.replay.review import ReviewSide, review
+from memconform.replay.stored import find_result_file, read_lme_result
+from memconform.reports.lme_review import lme_review_banner, lme_review_markdown, show_lme_review
+
+
+def run(options: ReviewOptions) -> ExitCode:
+    """Compare two results and report.
+
+    Raises:
+        UsageError: if a result cannot be read, or the two cannot be compared.
+    """
+    files = [find_result_file(reference) for reference in (options.before, options.after)]
+    if files[0].resolve() == files[1].resolve():
+        raise UsageError(
+            f"{files[0]} was given twice", code="one_run_twice", hint="give two results"
+        )
+    before, after = (ReviewSide(file, read_lme_result(file)) for file in files)
+    report = review(before, after)
+    codes = [ExitCode(report.exit_code)]
+    undecided = report.overall.verdict is ParityVerdict.INCONCLUSIVE
+    if options.fail_on == "inconclusive" and undecided:
+        codes.append(ExitCode.INCONCLUSIVE)
+    report = report.model_copy(update={"exit_code": gravest(codes)})
+    if not options.quiet:
+        show_lme_review(report)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(report)
+    if options.markdown is not None:
+        with text_target(options.markdown) as target:
+            target.write_text(lme_review_markdown(report))
+    echo(lme_review_banner(report), err="-" in (options.json_file, options.markdown))
+    return ExitCode(report.exit_code)
