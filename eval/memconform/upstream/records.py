@@ -59,7 +59,7 @@ class RequestCounts:
     embeddings: int = 0
     rerank: int = 0
     answers: int = 0
-    """Chats that ask for an answer, neither for scores nor for a verdict."""
+    """Chats that ask for an answer, neither for scores, a verdict nor facts."""
     refused: int = 0
     """Chats whose prompt the reader cannot read."""
     last_refusal: str = ""

@@ -29,6 +29,7 @@ from memconform.upstream.bodies import (
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import served_models
 from memconform.upstream.extractive import NO_ANSWER, complete, wants_scores
+from memconform.upstream.fact_extractor import extract_facts, is_extracting
 from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
@@ -129,7 +130,7 @@ class ScriptedUpstream:
             try:
                 recorded, body, reply = await self._record("chat", request)
                 system, users = dialect.prompt(body)
-                if not is_judging(system) and not wants_scores(system):
+                if not (is_judging(system) or wants_scores(system) or is_extracting(system, users)):
                     self._records.counts.answers += 1
                 default = await _default_text(reply, system, users)
             except BadRequestError as error:
@@ -226,6 +227,8 @@ async def _default_text(reply: Reply, system: str, users: Sequence[str]) -> str:
         return judge(users[-1])
     if is_searching(system, users):
         return next_reply(users)
+    if is_extracting(system, users):
+        return extract_facts(users)
     try:
         if sum(map(len, users)) + len(system) > _LONG_PROMPT:
             return await asyncio.to_thread(complete, system, users)
