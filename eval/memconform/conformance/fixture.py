@@ -88,7 +88,7 @@ class Fixture:
         """`has_controls`: whether rejections are compared with valid requests; see `Controls`."""
         self.runner = runner
         self.controls = (
-            Controls(settings.env, by_path=runner.seed.via in ("documents", "files"))
+            Controls(settings.env, by_path=runner.seed.via in ("documents", "disk"))
             if has_controls
             else None
         )

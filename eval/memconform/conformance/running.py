@@ -172,7 +172,7 @@ async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckRes
         await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
         context.brain_created = True
     if case.documents:
-        stored = context.fixture.runner.seed.via in ("documents", "files")
+        stored = context.fixture.runner.seed.via in ("documents", "disk")
         has_store = stored or Profile.DOCUMENTS in entry.needed_profiles
         await executor.run(fixture_steps(case.documents, has_store=has_store), results)
         await require_stored(context, case.documents, has_store=has_store)

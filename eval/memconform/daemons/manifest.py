@@ -126,13 +126,13 @@ class Ready(_Table):
 class Seed(_Table):
     """How documents are ingested."""
 
-    via: Literal["batch", "http", "documents", "files"] = "http"
+    via: Literal["batch", "http", "documents", "disk"] = "http"
     """`batch` sends many documents in a request, `http` one, `documents` stores each by its path,
-    `files` writes them into the daemon's state folder."""
+    `disk` writes them into the daemon's state folder."""
     folder: Annotated[str, _pattern(r"[^/\x00][^\x00]*", "use a path relative to {state_dir}")] = (
         "brains/{brain}"
     )
-    """For `files`: the brain's folder, relative to `{state_dir}`, with `{brain}` for its id."""
+    """For `disk`: the brain's folder, relative to `{state_dir}`, with `{brain}` for its id."""
     restart: bool = False
     """Whether the daemon is restarted after the last document, because it indexes or embeds only at
     its start."""

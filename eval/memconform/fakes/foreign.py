@@ -1,8 +1,9 @@
 """A daemon that speaks another dialect: other routes, keys, events and paths, and much left unsaid.
 
-    python -m memconform.fakes.foreign --addr HOST:PORT --root FOLDER [--late]
+    python -m memconform.fakes.foreign --addr HOST:PORT --root FOLDER [--late] [--skip TEXT]
 
-It stores documents as files below `FOLDER/stores`. With `--late` it indexes only when it starts.
+It stores documents as files below `FOLDER/stores`. With `--late` it indexes only when it starts,
+and with `--skip` it never indexes, though it lists, files whose path has that text.
 """
 
 import argparse
@@ -73,16 +74,18 @@ DIALECT: dict[str, Any] = {
 class ForeignDaemon:
     """Answers its own routes, from files below a folder or from memory."""
 
-    def __init__(self, folder: Path | None = None, *, late: bool = False) -> None:
-        """`late`: documents are found only by a daemon that was started after they were stored."""
+    def __init__(self, folder: Path | None = None, *, late: bool = False, skip: str = "") -> None:
+        """`late`: documents are found only by a daemon that was started after they were stored;
+        those whose path has the text `skip` are not."""
         self._folder = folder
         self._late = late
         self._stores: dict[str, ScriptedBrain] = {}
         for store in folder.iterdir() if folder is not None and folder.is_dir() else ():
             files = [file for file in store.rglob("*") if file.is_file()]
+            texts = {file.relative_to(store).as_posix(): file.read_text("utf-8") for file in files}
             self._stores[store.name] = ScriptedBrain()
             self._stores[store.name].documents = {
-                file.relative_to(store).as_posix(): file.read_text("utf-8") for file in files
+                path: text for path, text in texts.items() if not (skip and skip in path)
             }
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
@@ -186,9 +189,10 @@ async def _main() -> int:
     parser.add_argument("--addr", required=True)
     parser.add_argument("--root", required=True, type=Path)
     parser.add_argument("--late", action="store_true")
+    parser.add_argument("--skip", default="")
     options = parser.parse_args()
     host, _, port = options.addr.rpartition(":")
-    daemon = ForeignDaemon(options.root / "stores", late=options.late)
+    daemon = ForeignDaemon(options.root / "stores", late=options.late, skip=options.skip)
     await serve_forever(daemon.answer, host, int(port))
     return 0
 

@@ -189,13 +189,13 @@ class _Seeder:
             case "documents":
                 for document in batch:
                     await self.client.put_document(self.brain, document.path, document.content)
-            case "files":
+            case "disk":
                 await asyncio.to_thread(self._write, batch)
         return [None] * len(batch)
 
     def _write(self, batch: list[Document]) -> None:
         """Write documents into the brain's folder below the daemon's state folder."""
-        state = self._restartable('[seed] via = "files"').state.resolve()
+        state = self._restartable('[seed] via = "disk"').state.resolve()
         folder = (state / self.runner.seed.folder.replace("{brain}", self.brain)).resolve()
         dialect = self.client.dialect
         for document in batch:

@@ -50,7 +50,7 @@ def foreign(workspace: Path) -> Callable[..., Path]:
     return write
 
 
-_FILES = 'via = "files"\nfolder = "stores/{brain}"'
+_DISK = 'via = "disk"\nfolder = "stores/{brain}"'
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ _FILES = 'via = "files"\nfolder = "stores/{brain}"'
     [
         ('via = "documents"', ()),
         ('via = "documents"\nrestart = true', ("--late",)),
-        (f"{_FILES}\nrestart = true", ("--late",)),
+        (f"{_DISK}\nrestart = true", ("--late",)),
     ],
 )
 def test_a_foreign_daemon_is_measured_however_documents_get_in(
