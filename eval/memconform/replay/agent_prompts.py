@@ -161,12 +161,11 @@ def parse_reply(request: ChatRequest, error_in: ErrorFinder, text: str) -> ToolC
         raise ValueError(f"not one JSON object: {error}") from error
     if not isinstance(reply, dict) or not reply.keys() <= {"tool", "query", "answer"}:
         raise ValueError("not an object of the form asked for")
-    values = {key: value for key, value in reply.items() if value is not None}
-    if not all(isinstance(value, str) for value in values.values()):
-        raise ValueError("every value must be text")
-    given = {key: str(value) for key, value in values.items()}
-    for value in given.values():
-        _require_text(value)
+    # Models that must name every key leave those without use null or empty.
+    given: dict[str, str] = {}
+    for key, value in reply.items():
+        if value not in (None, ""):
+            given[key] = _text(value)
     if given.keys() == {"answer"}:
         return _answer(request, error_in, given["answer"].strip())
     if given.keys() != {"tool", "query"}:
@@ -176,12 +175,13 @@ def parse_reply(request: ChatRequest, error_in: ErrorFinder, text: str) -> ToolC
     return _tool_call(given["tool"], given["query"])
 
 
-def _require_text(value: str) -> None:
-    if is_blank(value) or "\0" in value:
-        raise ValueError("a value is empty, or holds a NUL")
+def _text(value: JsonValue) -> str:
+    if not isinstance(value, str) or is_blank(value) or "\0" in value:
+        raise ValueError("a value is no text, or holds a NUL")
     if value.strip() in _PLACEHOLDERS:
         raise ValueError(f"{value.strip()} stands for text")
     value.encode()  # UnicodeEncodeError is a ValueError: no daemon and no file takes a surrogate.
+    return value
 
 
 def _answer(request: ChatRequest, error_in: ErrorFinder, answer: str) -> str:

@@ -301,6 +301,8 @@ def test_a_search_is_refused_once_none_is_left() -> None:
     assert parse_reply(_ASKED.request(1), lambda _: None, reply) == ToolCall("kb_search", "hives")
     with pytest.raises(ValueError, match="no search is left"):
         parse_reply(_ASKED.request(0), lambda _: None, reply)
+    empty = '{"tool": "", "query": null, "answer": "Nine."}'
+    assert parse_reply(_ASKED.request(1), lambda _: None, empty) == "Nine."
     assert parse_reply(_ASKED.request(0), lambda _: None, ' {"answer": " Nine. "}\n') == "Nine."
 
 
