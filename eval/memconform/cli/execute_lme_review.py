@@ -1,10 +1,13 @@
 """`lme review`, carried out."""
 
+from pathlib import Path
+
 from memconform.cli.lme_review import ReviewOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.records import ParityVerdict
 from memconform.printing.output import echo
+from memconform.replay.overrides import overrides_file, read_overrides, with_overrides
 from memconform.replay.review import ReviewSide, review
 from memconform.replay.stored import find_result_file, read_lme_result
 from memconform.reports.lme_review import lme_review_banner, lme_review_markdown, show_lme_review
@@ -21,7 +24,7 @@ def run(options: ReviewOptions) -> ExitCode:
         raise UsageError(
             f"{files[0]} was given twice", code="one_run_twice", hint="give two results"
         )
-    before, after = (ReviewSide(file, read_lme_result(file)) for file in files)
+    before, after = (_side(file, overrides=options.overrides) for file in files)
     report = review(before, after)
     codes = [ExitCode(report.exit_code)]
     undecided = report.overall.verdict is ParityVerdict.INCONCLUSIVE
@@ -38,3 +41,11 @@ def run(options: ReviewOptions) -> ExitCode:
             target.write_text(lme_review_markdown(report))
     echo(lme_review_banner(report), err="-" in (options.json_file, options.markdown))
     return ExitCode(report.exit_code)
+
+
+def _side(file: Path, *, overrides: bool) -> ReviewSide:
+    result = read_lme_result(file)
+    if not overrides:
+        return ReviewSide(file, result)
+    verdicts = read_overrides(overrides_file(file), result)
+    return ReviewSide(file, with_overrides(result, verdicts), len(verdicts))

@@ -5,7 +5,7 @@ import click
 from memconform.cli.grouping import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.lme_options import LmeOptions, replay_options
-from memconform.cli.lme_review import review_command
+from memconform.cli.lme_review import arbitrate_command, review_command
 from memconform.cli.options import sdks
 from memconform.errors import ExitCode
 
@@ -95,3 +95,4 @@ def tri_command(**flags: object) -> ExitCode:
 
 
 command.add_command(review_command)
+command.add_command(arbitrate_command)

@@ -1,5 +1,6 @@
 """Stored results of the replay: read, and checked against their own questions."""
 
+import json
 from collections.abc import Iterator, Sequence
 from math import isclose
 from pathlib import Path
@@ -68,7 +69,8 @@ def read_lme_result(path: Path) -> LmeResult:
             raise _unreadable(
                 path, f"its schema is {schema}; this memconform reads {RESULT_SCHEMA}"
             )
-        result = LmeResult.model_validate_json(path.read_bytes())
+        # pydantic's own parser refuses half of a surrogate pair, which a reader's reply may have.
+        result = LmeResult.model_validate(json.loads(path.read_bytes()))
     except ValidationError as error:
         raise _unreadable(path, first_fault(error)) from error
     except (ValueError, OSError, RecursionError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum
+from operator import mul
 
 from memconform.stats.intervals import Interval
 from memconform.stats.resampling import quantile, resampled_totals
@@ -56,6 +57,24 @@ def cohen_kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | N
         return None
     agreeing = sum(first == second for first, second in zip(one, other, strict=True))
     return (n * agreeing - by_chance) / (n * n - by_chance)
+
+
+def cohen_agreement(
+    one: Sequence[Hashable],
+    other: Sequence[Hashable],
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+    confidence: float = 0.95,
+) -> Agreement | None:
+    """`cohen_kappa` with an interval; None where it is undefined.
+
+    Raises:
+        ValueError: as `cohen_kappa` does, and unless 0 < confidence < 1.
+    """
+    if cohen_kappa(one, other) is None:
+        return None
+    return _agreement(_cohen_columns(one, other), _cohen, seed, resamples, confidence)
 
 
 def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
@@ -154,9 +173,25 @@ def _alpha_columns(ratings: Ratings) -> _Columns:
     ]
 
 
+def _cohen_columns(one: Sequence[Hashable], other: Sequence[Hashable]) -> _Columns:
+    categories = dict.fromkeys(chain(one, other))
+    return [
+        [float(first != second) for first, second in zip(one, other, strict=True)],
+        *([float(rating == category) for rating in one] for category in categories),
+        *([float(rating == category) for rating in other] for category in categories),
+    ]
+
+
 def _totals(columns: _Columns) -> list[float]:
     """Sums that do not depend on the order of units."""
     return [float(len(columns[0])), *map(fsum, columns)]
+
+
+def _cohen(totals: Sequence[float]) -> float | None:
+    n, disagreeing, *ratings = totals
+    half = len(ratings) // 2
+    by_chance = fsum(map(mul, ratings[:half], ratings[half:]))
+    return 1 - disagreeing * n / (n * n - by_chance) if by_chance < n * n else None
 
 
 def _fleiss(totals: Sequence[float]) -> float | None:

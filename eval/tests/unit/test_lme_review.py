@@ -257,7 +257,7 @@ def _edit(change: Callable[[dict[str, Any]], None]) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("damage", "excerpt"),
     [
-        (lambda text: text[: len(text) // 2], "EOF"),
+        (lambda text: text[: len(text) // 2], "line "),
         (lambda _: "[]", "names no schema"),
         (lambda text: text.replace("lme-result@1", "lme-result@2"), "this memconform reads"),
         (lambda text: text.replace("lme-result@1", "qa-report@1"), "not memconform/lme-result@1"),

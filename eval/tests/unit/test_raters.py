@@ -15,6 +15,7 @@ from memconform.stats import resampling
 from memconform.stats.raters import (
     Ratings,
     alpha_agreement,
+    cohen_agreement,
     cohen_kappa,
     fleiss_agreement,
     fleiss_kappa,
@@ -259,3 +260,46 @@ def test_without_numpy_the_interval_is_the_same() -> None:
         assert expected is not None
         assert agreement.interval == pytest.approx(expected.interval)
         assert agreement.undefined == expected.undefined
+
+
+_VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
+
+
+@given(_VERDICTS)
+def test_kappa_with_an_interval_is_kappa(pairs: list[tuple[bool, bool]]) -> None:
+    one, other = zip(*pairs, strict=True)
+    kappa = cohen_kappa(one, other)
+    agreement = cohen_agreement(one, other, resamples=100)
+    assert (agreement is None) == (kappa is None)
+    if agreement is not None:
+        assert agreement.value == pytest.approx(kappa)
+        assert agreement.units == len(pairs)
+
+
+def test_the_interval_of_kappa_is_that_of_its_resamples() -> None:
+    draw = random.Random(3)
+    one = [draw.random() < 0.6 for _ in range(80)]
+    other = [rating if draw.random() < 0.85 else not rating for rating in one]
+    resampled = []
+    for _ in range(4_000):
+        units = draw.choices(range(80), k=80)
+        kappa = cohen_kappa([one[unit] for unit in units], [other[unit] for unit in units])
+        resampled.append(np.nan if kappa is None else kappa)
+    agreement = cohen_agreement(one, other)
+    assert agreement is not None
+    assert agreement.interval is not None
+    expected = np.quantile(resampled, [0.025, 0.975])
+    assert agreement.interval == pytest.approx(tuple(expected), abs=0.02)
+
+
+def test_raters_who_agree_throughout_have_a_kappa_of_one() -> None:
+    ratings = ["a", "b"] * 20
+    agreement = cohen_agreement(ratings, ratings)
+    assert agreement is not None
+    assert (agreement.value, agreement.interval) == (1.0, (1.0, 1.0))
+    assert cohen_agreement(["a"] * 5, ["a"] * 5) is None
+
+
+def test_ratings_of_different_units_have_no_kappa() -> None:
+    with pytest.raises(ValueError, match="1 ratings by one rater and 2"):
+        cohen_agreement(["a"], ["a", "b"])

@@ -13,7 +13,7 @@ import pytest
 
 from memconform import redaction
 from memconform.errors import ResultsError
-from memconform.storage.append_only import AppendOnly
+from memconform.storage.append_only import AppendOnly, append_lines
 from memconform.storage.writing import Sink, device, replacing, write_whole
 from tests.conftest import CHECKOUT
 
@@ -189,3 +189,29 @@ def _slowly(fifo: Path) -> bytes:
             data += piece
             time.sleep(0.002)
     return data
+
+
+def test_lines_are_appended_with_secrets_masked(tmp_path: Path) -> None:
+    file = tmp_path / "lines.jsonl"
+    redaction.hide(_SECRET)
+    append_lines(file, {"a": 1})
+    append_lines(file, {"a": _SECRET}, {"a": 3})
+    assert [json.loads(line)["a"] for line in file.read_text().splitlines()] == [1, "(hidden)", 3]
+
+
+@pytest.mark.parametrize(
+    ("last", "kept"), [('{"a": 2', [1, 3]), ('{"a": 2}', [1, 2, 3]), ("", [1, 3])]
+)
+def test_a_last_line_is_removed_only_if_it_was_cut_short(
+    tmp_path: Path, last: str, kept: list[int]
+) -> None:
+    file = tmp_path / "lines.jsonl"
+    file.write_text(f'{{"a": 1}}\n{last}')
+    append_lines(file, {"a": 3})
+    assert [json.loads(line)["a"] for line in file.read_text().splitlines()] == kept
+
+
+def test_lines_that_cannot_be_appended(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError) as caught:
+        append_lines(tmp_path / "missing" / "lines.jsonl", {"a": 1})
+    assert caught.value.code == "results_unwritable"
