@@ -168,8 +168,10 @@ def _months(match: re.Match[str], today: date) -> _Days | None:
     if _FUTURE.search(match.string) or (is_list and (months[1] - months[0]) % 12 != 1):
         return None
     last = _MONTHS.index(match["until"] or match["month"]) + 1
-    year = today.year if last <= today.month else today.year - 1
     first = _MONTHS.index(match["month"]) + 1
+    if first <= today.month < last:  # it may be this year's, or a year ago
+        return None
+    year = today.year if last <= today.month else today.year - 1
     first_year = year if first <= last else year - 1
     return date(first_year, first, 1), date(year, last, monthrange(year, last)[1])
 

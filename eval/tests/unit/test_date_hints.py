@@ -77,7 +77,7 @@ def test_phrases_become_dates(question: str, hint: str) -> None:
         *("Who sings 'Last Friday'?", "Who sings 'last Friday' now?", 'the book "Two Weeks Ago"'),
         *("Last Week Tonight", "on Saturday mornings", "on a Sunday", "What do we have now?"),
         *("my Canon 80D", "the 27th parameter", "a $12 coupon", "the Ash Wednesday service"),
-        *("a week-long trip", "5 days a week", "tonight"),
+        *("a week-long trip", "5 days a week", "tonight", "in May and June", "from April to July"),
     ],
 )
 def test_what_may_be_another_date_has_no_hint(question: str) -> None:
