@@ -9,7 +9,7 @@ import click
 
 from memconform.cli.lme_review import ArbitrateOptions
 from memconform.cli.targets import json_target, text_target
-from memconform.errors import ExitCode
+from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines, indent
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -43,6 +43,7 @@ def run(options: ArbitrateOptions) -> ExitCode:
     file = overrides_file(path)
     by = options.by.strip()
     choice = ArbitrationChoice(options.only, options.sample, options.seed)
+    _require_apart(options, path, file)
     overrides = read_overrides(file, result)
     chosen = choose(result, choice)
     if options.export is not None:
@@ -66,6 +67,24 @@ def run(options: ArbitrateOptions) -> ExitCode:
             target.write_json(report)
     echo(arbitration_banner(report), err=options.json_file == "-")
     return ExitCode(report.exit_code)
+
+
+def _require_apart(options: ArbitrateOptions, *inputs: Path) -> None:
+    """Check that no output replaces the result, its overrides, or a table that somebody fills in.
+
+    Raises:
+        UsageError: naming the file (`bad_export`).
+    """
+    targets = [Path(name) for name in (options.export, options.json_file) if name and name != "-"]
+    kept = {file.resolve() for file in (*inputs, *filter(None, [options.imported]))}
+    for target in targets:
+        is_table = str(target) == options.export and target.is_file()
+        if is_table or target.resolve() in kept:
+            raise UsageError(
+                f"{target} exists, and would be replaced",
+                code="bad_export",
+                hint="name a new file; a table that was filled in is read by --import",
+            )
 
 
 def _override(

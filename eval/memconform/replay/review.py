@@ -145,6 +145,8 @@ def _reasons(report: LmeReview) -> Iterator[str]:
             )
         if side.overridden:
             yield f"{name}: {plural(side.overridden, 'verdict')} by a person"
+    if bool(report.before.overridden) != bool(report.after.overridden):
+        yield "people overruled the judge of one result only, which may be all that changed"
     if same := sum(flip.same_answer for flip in (*report.regressions, *report.fixes)):
         yield f"{plural(same, 'flip')} with the same answer: only the verdict changed"
     for name, comparison in report.by_category.items():

@@ -21,6 +21,12 @@ def accuracy_cell(accuracy: Accuracy | None) -> str:
     return format_bounds(*accuracy.bounds, spec=".1f")
 
 
+def accuracy_text(accuracy: Accuracy) -> str:
+    """Format the rate or its bounds in a sentence, with the sign of percent."""
+    cell = accuracy_cell(accuracy)
+    return cell if cell == NOT_MEASURED else f"{cell} %"
+
+
 def metric_cell(metric: TextMetric | None) -> str:
     """Format a mean with its interval."""
     return "-" if metric is None else estimate_cell(metric.mean)

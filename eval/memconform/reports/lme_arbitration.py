@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from memconform.printing.plurals import plural
 from memconform.replay.arbitration_records import LmeArbitration
-from memconform.reports.accuracies import accuracy_cell, estimate_cell
+from memconform.reports.accuracies import accuracy_text, estimate_cell
 from memconform.reports.console import standard_error
 from memconform.reports.rates import format_rate
 from memconform.scoring.judge.records import ErrorRate
@@ -17,8 +17,8 @@ def arbitration_banner(report: LmeArbitration) -> str:
     """Format `<n> of <n> answers arbitrated, <n> overruled: <score>, with overrides <score>`."""
     return (
         f"{report.arbitrated} of {plural(report.selected, 'answer')} arbitrated,"
-        f" {len(report.overruled)} overruled: {accuracy_cell(report.score)} %, with overrides"
-        f" {accuracy_cell(report.score_with_overrides)} %"
+        f" {len(report.overruled)} overruled: {accuracy_text(report.score)}, with overrides"
+        f" {accuracy_text(report.score_with_overrides)}"
     )
 
 

@@ -7,7 +7,7 @@ from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import listed, plural
 from memconform.replay.review import is_drop
 from memconform.replay.review_records import Flip, LmeReview
-from memconform.reports.accuracies import accuracy_cell
+from memconform.reports.accuracies import accuracy_text
 from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
@@ -87,7 +87,7 @@ def _heads(report: LmeReview) -> Iterator[str]:
     for name, side in ((_BEFORE, report.before), (_AFTER, report.after)):
         yield (
             f"{name}: {side.sdk} of {side.started_at}, {side.path}:"
-            f" {accuracy_cell(side.accuracy)} % of {plural(side.questions, 'question')}"
+            f" {accuracy_text(side.accuracy)} of {plural(side.questions, 'question')}"
         )
     if not report.changes:
         yield "what differs: no setting, SDK, version or build"
