@@ -156,9 +156,9 @@ def _corrected(
 ) -> Estimate | None:
     """The rate of right answers among the measured ones, without the judge's errors.
 
-    The sample is part of the result, which the interval does not know. Simulated with rates of 0.5
-    to 0.9 in 100 and 500 answers, sensitivities of 0.9 and 0.97, specificities of 0.85 and 0.95, it
-    covers 95 to 100 % with samples of 60 and 100, and 92 % at least with samples of 30.
+    The sample is part of the result, which the interval does not know: mostly it is too wide. It
+    covers 96 % at least with samples of 100, 94 % with samples of 60, and 91 % with samples of 30,
+    in runs of 100 to 500 answers (scripts/bench_judge_stats.py).
     """
     judged = [question.correct for question in result.questions if question.measured]
     rate = rogan_gladen(

@@ -23,8 +23,6 @@ from tests.unit.lme_arbitrations import (
 )
 from tests.unit.lme_results import question, write_lme
 
-_SECRET = "canary-0123456789"  # noqa: S105 - one that must not leak
-
 
 @pytest.fixture
 def result(tmp_path: Path) -> Path:
