@@ -1,9 +1,11 @@
 """Replays the questions against one SDK after the other, and compares what they did."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, gravest
@@ -13,10 +15,12 @@ from memconform.replay.answering import Answering, RecordSource, unmeasured
 from memconform.replay.comparison import compare_sdks
 from memconform.replay.controls import ControlRecords
 from memconform.replay.events import (
+    BrainIndexed,
     PartFinished,
     PartHalted,
     PartStarted,
     QuestionAnswered,
+    QuestionRetrieved,
     ReplayEvent,
     ReplayFinished,
 )
@@ -31,7 +35,10 @@ from memconform.storage.writing import replacing
 
 
 async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, None]:
-    """Replay all parts, one after the other; the last event contains the results.
+    """Replay all parts; the last event contains the results.
+
+    All daemons are filled together. Then one after the other is asked, and its answers are read and
+    judged, while nothing else runs.
 
     A daemon that fails ends its part, whose other questions are not measured. A spent budget ends
     all calls, and retrieval goes on: it costs nothing. Everything that was retrieved is in the
@@ -42,24 +49,64 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
         UsageError: if the folder holds something else, or a journal of other settings.
         ResultsError: if results cannot be written.
     """
+    write_manifest(plan)
+    works = [_PartWork(plan, part, f"{run_id}-{part.name}") for part in plan.parts]
+    events: asyncio.Queue[ReplayEvent | _Mark] = asyncio.Queue()
+    tasks = [asyncio.create_task(work.retrieve(events.put_nowait)) for work in works]
     results: list[LmeResult] = []
     interrupted: MemconformError | None = None
-    write_manifest(plan)
-    for part in plan.parts:
-        work = _PartWork(plan, part, f"{run_id}-{part.name}")
+    marks: set[_Mark] = set()
+
+    async def until(expected: set[_Mark]) -> AsyncGenerator[ReplayEvent, None]:
+        while not expected <= marks:
+            event = await events.get()
+            if isinstance(event, _Mark):
+                marks.add(event)
+            else:
+                yield event
+
+    try:
+        current = works[0]
         try:
-            async with aclosing(work.run()) as events:
-                async for event in events:
+            async for event in until({_Mark(work.name, "filled") for work in works}):
+                yield event
+            for work, task in zip(works, tasks, strict=True):
+                current = work
+                yield work.begin()
+                async for event in until({_Mark(work.name, "asked")}):
                     yield event
+                task.result()
+                async with aclosing(work.answer()) as answered:
+                    async for event in answered:
+                        yield event
+                result, path = work.write()
+                results.append(result)
+                yield PartFinished(result, path)
         except asyncio.CancelledError:
             interrupted = interruption()
-            work.builder.errors.append(interrupted)
-        result, path = work.write()
-        results.append(result)
-        yield PartFinished(result, path)
-        if interrupted is not None:
-            break
-    yield _finish(plan, results, interrupted)
+            await _end(tasks)
+            current.builder.errors.append(interrupted)
+            result, path = current.write()
+            results.append(result)
+            yield PartFinished(result, path)
+        yield _finish(plan, results, interrupted)
+    finally:
+        await _end(tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The retrieval of a part has come to a point."""
+
+    part: str
+    point: Literal["filled", "asked"]
+
+
+async def _end(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    """Cancel tasks, and wait until their daemons are stopped."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _PartWork:
@@ -68,32 +115,40 @@ class _PartWork:
     def __init__(self, plan: ReplayPlan, part: Part, run_id: str) -> None:
         self._plan = plan
         self._part = part
+        self.name = part.name
         self.builder = ResultBuilder(plan, part)
+        self._journal: RetrievalJournal | None = None
         self._retrieval: PartRetrieval | None = None
-        self._run_id = run_id
         self._incident: DaemonError | None = None
+        if part.control is None:
+            folder = plan.folder / "journals" / part.name
+            folder.mkdir(parents=True, exist_ok=True)
+            self._journal = RetrievalJournal(folder, plan.journal_header(part))
+            self._retrieval = PartRetrieval(plan, part, self._journal, run_id, self.builder.reader)
+        self._resumed = 0 if self._journal is None else len(self._journal)
 
-    async def run(self) -> AsyncGenerator[ReplayEvent, None]:
-        plan, part = self._plan, self._part
-        if part.control is not None:
-            yield PartStarted(part.name, 0)
-            records = ControlRecords(plan, part.control)
-            async with aclosing(self._answer(records, {})) as events:
-                async for event in events:
-                    yield event
-            return
-        folder = plan.folder / "journals" / part.name
-        folder.mkdir(parents=True, exist_ok=True)
-        journal = RetrievalJournal(folder, plan.journal_header(part))
-        yield PartStarted(part.name, len(journal))
-        retrieval = self._retrieval = PartRetrieval(
-            plan, part, journal, self._run_id, self.builder.reader
-        )
+    def begin(self) -> PartStarted:
+        """Give the part its turn."""
+        if self._retrieval is not None:
+            self._retrieval.turn.set()
+        return PartStarted(self.name, self._resumed)
+
+    async def retrieve(self, emit: Callable[[ReplayEvent | _Mark], None]) -> None:
+        """Fill the part's daemon, if it has one, and ask it when the part's turn has come.
+
+        Raises:
+            ResultsError: if the journal cannot be written.
+        """
+
+        def passed(event: BrainIndexed | QuestionRetrieved) -> None:
+            emit(event)
+            if isinstance(event, BrainIndexed):
+                emit(_Mark(self.name, "filled"))
+
         ended = "not finished"
         try:
-            async with aclosing(retrieval.run()) as asked:
-                async for event in asked:
-                    yield event
+            if self._retrieval is not None:
+                await self._retrieval.run(passed)
             ended = "done"
         except DaemonError as error:
             if is_cancelled():
@@ -101,20 +156,29 @@ class _PartWork:
             ended = error.code
             self._incident = error
             self.builder.errors.append(error)
-            yield PartHalted(part.name, error)
+            emit(PartHalted(self.name, error))
         finally:
-            journal.close(ended)
-        if retrieval.halted is not None:
-            self.builder.errors.append(retrieval.halted)
-            yield PartHalted(part.name, retrieval.halted)
-        async with aclosing(self._answer(journal, self._failures())) as events:
+            emit(_Mark(self.name, "filled"))
+            emit(_Mark(self.name, "asked"))
+            if self._journal is not None:
+                self._journal.close(ended)
+
+    async def answer(self) -> AsyncGenerator[ReplayEvent, None]:
+        """Read and judge what was retrieved."""
+        records: RecordSource | None = self._journal
+        if records is None:
+            assert self._part.control is not None  # noqa: S101 - for mypy: it has no journal
+            records = ControlRecords(self._plan, self._part.control)
+        if self._retrieval is not None and self._retrieval.halted is not None:
+            self.builder.errors.append(self._retrieval.halted)
+            yield PartHalted(self.name, self._retrieval.halted)
+        async with aclosing(self._answer(records, self._failures())) as events:
             async for event in events:
                 yield event
 
     def _failures(self) -> dict[str, Failure]:
         """Why questions were not retrieved."""
-        assert self._retrieval is not None  # noqa: S101 - for mypy: it has run
-        failures = dict(self._retrieval.failed)
+        failures = {} if self._retrieval is None else dict(self._retrieval.failed)
         error = self._incident
         if error is not None:
             ended = Failure(code=error.code, message=error.message)

@@ -1,6 +1,7 @@
 """Asks one daemon every question; what it returns counts once the index was verified after it."""
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -28,7 +29,7 @@ _VERIFY_EVERY = 50
 
 
 class PartRetrieval:
-    """The retrieval of one SDK."""
+    """The retrieval of one SDK: it is filled, waits for its turn, and is asked."""
 
     def __init__(
         self,
@@ -44,23 +45,25 @@ class PartRetrieval:
         self._part = part
         self._journal = journal
         self._run_id = run_id
+        self._pending = [each for each in plan.questions if each.id not in journal]
+        self.turn = asyncio.Event()
+        """Set when its questions may be asked: nothing else runs then."""
         self.failed: dict[str, Failure] = {}
         """Questions that were not measured, and why."""
         self.daemon = DaemonRecord()
         self.halted: HaltingError | None = None
         """Why the agent calls its model no more."""
 
-    async def run(self) -> AsyncGenerator[BrainIndexed | QuestionRetrieved, None]:
-        """Ask the questions that the journal does not have.
+    async def run(self, emit: Callable[[BrainIndexed | QuestionRetrieved], None]) -> None:
+        """Ask the questions that the journal does not have, once it is the SDK's turn.
 
         Raises:
             DaemonError: if the daemon does not start, cannot be filled, dies, or loses documents.
             ResultsError: if the journal cannot be written.
         """
-        plan, part = self._plan, self._part
-        pending = [each for each in plan.questions if each.id not in self._journal]
-        if not pending:
+        if not self._pending:
             return
+        plan, part = self._plan, self._part
         assert part.runner is not None  # noqa: S101 - for mypy: a control retrieves nothing
         launch = Launch(
             run_id=self._run_id,
@@ -86,17 +89,14 @@ class PartRetrieval:
                     sessions=plan.sessions.paths,
                     settings=plan.settings.retrieval,
                 ) as index:
-                    yield BrainIndexed(part.name, index.record)
                     self.daemon.indexed(index.record)
-                    async with aclosing(self._ask_all(index, pending)) as events:
-                        async for event in events:
-                            yield event
+                    emit(BrainIndexed(part.name, index.record))
+                    await self.turn.wait()
+                    await self._ask_all(index, emit)
             finally:
                 self.daemon.measured(session)
 
-    async def _ask_all(
-        self, index: BrainIndex, pending: Sequence[Question]
-    ) -> AsyncGenerator[QuestionRetrieved, None]:
+    async def _ask_all(self, index: BrainIndex, emit: Callable[[QuestionRetrieved], None]) -> None:
         unverified: list[RetrievalRecord] = []
 
         async def ask(question: Question) -> RetrievalRecord:
@@ -105,10 +105,10 @@ class PartRetrieval:
         # One at a time: latencies of concurrent requests contain each other. An agent waits for its
         # model most of the time.
         at_once = 1 if self._plan.agent is None else self._plan.concurrency
-        async with aclosing(work_through(iter(pending), ask, at_once)) as records:
+        async with aclosing(work_through(iter(self._pending), ask, at_once)) as records:
             async for record in records:
                 unverified.append(record)
-                yield QuestionRetrieved(self._part.name, record.question)
+                emit(QuestionRetrieved(self._part.name, record.question))
                 if len(unverified) >= _VERIFY_EVERY:
                     await self._accept(index, unverified)
         await self._accept(index, unverified)

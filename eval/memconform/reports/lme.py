@@ -46,18 +46,18 @@ class LmeConsole(ProgressReport):
         super().__init__(quiet=quiet)
         self._questions = questions
         self._quiet = quiet
-        self._task = self._progress.add_task("starting", total=None)
+        self._task = self._progress.add_task("filling the daemons' brains", total=None)
 
     def handle(self, event: ReplayEvent) -> None:
         """Show an event, as far as it is of interest."""
         match event:
             case PartStarted():
-                if event.resumed:
+                if event.resumed and not self._quiet:
                     kept = plural(event.resumed, "question")
                     self._console.print(f"  {event.name}: {kept} kept from before")
-                self._next(f"{event.name}: filling the brain", total=None)
-            case BrainIndexed():
                 self._next(f"{event.name}: asking", total=self._questions)
+            case BrainIndexed() if not self._quiet:
+                self._console.print(f"  {event.name}: {_brain(event)}")
             case QuestionRetrieved():
                 self._progress.advance(self._task)
             case QuestionAnswered():
@@ -73,6 +73,11 @@ class LmeConsole(ProgressReport):
     def _next(self, description: str, *, total: int | None) -> None:
         self._progress.remove_task(self._task)
         self._task = self._progress.add_task(description, total=total)
+
+
+def _brain(event: BrainIndexed) -> str:
+    documents = plural(event.record.documents, "document", spec=",")
+    return f"{documents} indexed and found, {event.record.took_ms / 1e3:.1f} s"
 
 
 def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
