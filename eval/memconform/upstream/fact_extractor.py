@@ -20,7 +20,7 @@ _USER = re.compile(
 """The fence holds a digest that its content cannot know."""
 _REPAIR = "That reply is invalid: "
 _TURN = re.compile(r"^(user|assistant): ", re.MULTILINE)
-_MOST_FACTS = 5
+_MOST_FACTS = 3
 _TAGS = 2
 
 
