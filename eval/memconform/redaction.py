@@ -47,6 +47,8 @@ VOCABULARY = frozenset(
         *("identical", "parity", "drift", "inconclusive", "retrieval", "answer", "judgement"),
         *("judge", "right", "specific-wrong", "vague-wrong", "injected", "fake"),
         *("header", "filled", "proved", "spoilt", "query"),
+        *("abstain_correct", "abstain_incorrect", "session", "fact", "bulk", "replay", "measured"),
+        *("oracle", "full-context", "real-retrieval", "retrieve-only", "full", "scores"),
     )
 )
 """Words of the result format, without which results cannot be read again; they are public."""

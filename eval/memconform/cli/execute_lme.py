@@ -17,6 +17,7 @@ from memconform.cli.lme_planning import (
     read_data,
     retrieval_settings,
     session_filter,
+    upstream_of,
 )
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.values import daemon_variables, request_headers
@@ -149,8 +150,11 @@ class _Work:
             echo(f"  {sdk.sdk} is skipped: {sdk.error.message}", err=True)
         mode = Mode(options.retrieval_mode)
         for runner in runners:
-            runner.use_upstream(options.upstream)
+            runner.use_upstream(upstream_of(options, runner))
             runner.use_variables(daemon_variables(options.env))
+            if options.ingest_mode == "none":
+                _require_running(runner)
+                continue
             require_own_brain(runner, options.actor_brain, allowed=options.i_own_this_brain)
             served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
             if served is not None and mode not in served:
@@ -162,21 +166,32 @@ class _Work:
         return runners, skipped
 
     def _key(self) -> BrainKey:
-        options, models = self.options, self.models
-        extracts = options.ingest_mode in ("replay", "agentic")
+        mode = self.options.ingest_mode
+        with_facts, without = (self._key_of(extracts=extracts) for extracts in (True, False))
+        if mode == "none":
+            # What the daemon was filled with is what an earlier command has made.
+            return with_facts if brain_path(self._brains, with_facts).exists() else without
+        return with_facts if mode in ("replay", "agentic") else without
+
+    def _key_of(self, *, extracts: bool) -> BrainKey:
+        models = self.models
         return BrainKey(
             dataset_sha256=self.data.sha256,
             questions=tuple(self.data.sessions.paths),
             mode="replay" if extracts else "bulk",
-            project=options.actor_project or "lme",
+            project=self.options.actor_project or "lme",
             extractor=str(models.extractor) if extracts else None,
             extractor_address=models.extractor_address if extracts else "",
             prompt=prompt_digest() if extracts else None,
         )
 
+    @property
+    def _brains(self) -> Path:
+        return self.options.brain_cache or cache_folder() / "brains"
+
     async def _brain(self, session: LlmSession, key: BrainKey) -> BrainFile:
         options = self.options
-        path = brain_path(options.brain_cache or cache_folder() / "brains", key)
+        path = brain_path(self._brains, key)
         try:
             known = read_brain(path, key)
         except UsageError as error:
@@ -244,7 +259,12 @@ class _Work:
             )
             retrieval = retrieval.model_copy(update={"session_filter": honoured})
         parts = [Part(str(mode), control=mode) for mode in modes if mode is not None] + [
-            Part(runner.name, runner, port=options.port + number if options.port else 0)
+            Part(
+                runner.name,
+                runner,
+                port=options.port + number if options.port else 0,
+                upstream=upstream_of(options, runner),
+            )
             for number, runner in enumerate(runners)
         ]
         return ReplayPlan(
@@ -270,7 +290,7 @@ class _Work:
             agent=Agent(reader.model) if reader and options.ingest_mode == "agentic" else None,
             judge=judge,
             brain_name=options.actor_brain,
-            upstream=options.upstream,
+            is_filled=options.ingest_mode == "none",
             concurrency=options.concurrency,
             timeouts=timeouts,
             headers=headers,
@@ -281,3 +301,13 @@ class _Work:
 
     def _prompt(self, wording: ReplayWording) -> str:
         return Agent.digest() if self.options.ingest_mode == "agentic" else wording.digest()
+
+
+def _require_running(runner: SdkRunner) -> None:
+    """Raise UsageError (`no_brain`) for a daemon that cannot have been filled before."""
+    if runner.managed:
+        raise UsageError(
+            f"--ingest-mode none: {runner.name} is started by memconform, with an empty brain",
+            code="no_brain",
+            hint="use --ingest-mode replay or bulk, or give --actor-endpoint URL",
+        )

@@ -47,7 +47,7 @@ class LmeOptions(PanelFlags):
     actor_brain: str
     i_own_this_brain: bool
     port: int
-    upstream: UpstreamKind
+    upstream: UpstreamKind | None
     env: tuple[str, ...]
     header: tuple[str, ...]
     timeout: float
@@ -300,7 +300,7 @@ _scripted_upstream = option(
     "--upstream",
     group=DAEMONS,
     type=click.Choice(get_args(UpstreamKind)),
-    default="scripted",
+    show_default="scripted for daemons that memconform starts",
     help="What answers the daemon's model calls: `own` is its offline fakes, `scripted` a server"
     " that memconform starts, `real` the services that your shell's variables name.",
 )

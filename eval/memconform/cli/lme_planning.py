@@ -10,6 +10,7 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.cli.values import comma_separated
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode
+from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.files import PieceReader
@@ -168,6 +169,11 @@ def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
     )
 
 
+def upstream_of(options: LmeOptions, runner: SdkRunner) -> UpstreamKind:
+    """What answers a daemon's model calls; one that runs already has its own."""
+    return options.upstream or ("scripted" if runner.managed else "own")
+
+
 async def session_filter(
     options: LmeOptions,
     runners: Sequence[SdkRunner],
@@ -197,7 +203,12 @@ async def session_filter(
             port=options.port + number if options.port else 0,
         )
         async with daemon_session(
-            runner, launch, options.upstream, connections=2, timeouts=timeouts, headers=headers
+            runner,
+            launch,
+            upstream_of(options, runner),
+            connections=2,
+            timeouts=timeouts,
+            headers=headers,
         ) as session:
             brain = f"mc-probe-{runner.name}"
             mode = Mode(options.retrieval_mode)

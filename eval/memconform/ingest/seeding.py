@@ -5,7 +5,7 @@ import base64
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -102,6 +102,30 @@ async def seeded_brain(  # noqa: PLR0917 - what is filled, and with what
         yield await seeder.seed(documents, list(modes))
 
 
+@asynccontextmanager
+async def adopted_brain(  # noqa: PLR0917 - what is expected, and where
+    client: ContractClient,
+    runner: SdkRunner,
+    daemon: Daemon,
+    brain: str,
+    corpus: Corpus,
+    modes: Iterable[Mode],
+) -> AsyncIterator[SeededBrain]:
+    """Prove that a brain which somebody else has filled holds exactly the documents of a corpus.
+
+    Nothing is written.
+
+    Raises:
+        UsageError: if the documents cannot be read.
+        DaemonError: if the brain does not exist (`seed_failed`), has another number of documents
+            (`index_incomplete`), or does not find all of them (`not_searchable`).
+    """
+    with IngestedDocuments() as ingested:
+        for document in corpus.documents():
+            ingested.add(document, None)
+        yield await _Seeder(client, runner, daemon, brain, ingested).adopt(list(modes))
+
+
 @dataclass(frozen=True, slots=True)
 class _Seeder:
     """Fills one brain in the way of its SDK."""
@@ -115,38 +139,54 @@ class _Seeder:
     async def seed(self, documents: Iterable[Document], modes: list[Mode]) -> SeededBrain:
         """Recreate and fill the brain, and prove its index; raises as `seeded_brain`."""
         lease = f"leased by memconform, {secrets.token_hex(8)}"
-        try:
+        with self._failing("seeding"):
             await self.client.delete_brain(self.brain)
             await self.client.create_brain(self.brain, description=lease)
             elapsed = await self._ingest_all(documents)
-            started = time.perf_counter()
-            counts = await wait_until_indexed(self.client, self.brain, self._patience)
-            _require_counts(counts, self.ingested)
-            _, query = next(matching_queries(self.ingested), ("", ""))
-            if not query:
-                raise UsageError(
-                    "no ingested document contains a word to search for",
-                    code="nothing_searchable",
-                    hint="use UTF-8 text; otherwise every question would be asked of an empty"
-                    " index",
-                )
-            elapsed += time.perf_counter() - started
-            prover, proof, indexed_after = await self._prove(counts, query, modes)
-            elapsed += indexed_after
+            return await self._prove_index(modes, elapsed, lease)
+
+    async def adopt(self, modes: list[Mode]) -> SeededBrain:
+        """Prove the index of a brain that is there; raises as `adopted_brain`."""
+        with self._failing("looking into"):
+            return await self._prove_index(modes, 0.0, None)
+
+    @contextmanager
+    def _failing(self, doing: str) -> Iterator[None]:
+        """Raise DaemonError (`seed_failed`) for a call that fails."""
+        try:
+            yield
         except CallError as error:
             raise DaemonError(
-                f"seeding brain {self.brain!r} failed: {error.message}",
+                f"{doing} brain {self.brain!r} failed: {error.message}",
                 code="seed_failed",
                 hint=_BY_POSITION if error.code == "bad_ranking" else _SEE_DOCTOR,
                 excerpt=error.body,
             ) from error
+
+    async def _prove_index(
+        self, modes: list[Mode], elapsed: float, lease: str | None
+    ) -> SeededBrain:
+        """Wait until the index is complete, and prove it; `elapsed` are the seconds so far."""
+        started = time.perf_counter()
+        counts = await wait_until_indexed(self.client, self.brain, self._patience)
+        _require_counts(counts, self.ingested)
+        _, query = next(matching_queries(self.ingested), ("", ""))
+        if not query:
+            raise UsageError(
+                "no ingested document contains a word to search for",
+                code="nothing_searchable",
+                hint="use UTF-8 text; otherwise every question would be asked of an empty index",
+            )
+        elapsed += time.perf_counter() - started
+        prover, proof, indexed_after = await self._prove(counts, query, modes)
+        elapsed += indexed_after
         record = SeedRecord(
             documents=len(self.ingested),
             chunks=counts.chunks,
             vectors=counts.vectors,
             took_ms=elapsed * 1e3,
             proof=proof,
-            leased=counts.description == lease,
+            leased=lease is not None and counts.description == lease,
         )
         return SeededBrain(record, counts, self.ingested, prover)
 

@@ -13,7 +13,7 @@ from memconform.llm.chat import HaltingError
 from memconform.reading.prompts import DECLINES
 from memconform.reading.reader import CallTotals, Reading
 from memconform.records import Failure
-from memconform.replay.evidence import select_evidence
+from memconform.replay.evidence import Evidence, select_evidence
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
@@ -61,13 +61,16 @@ class Answering:
         row = _with_retrieval(question, record)
         if record.answer is not None:
             return await self._judge(question, row, record.answer)
-        if not record.hits:
-            # Whatever a model said, it could not know.
-            return await self._judge(question, row, DECLINES)
         evidence = select_evidence(
             hits_of(self.plan, record), question.question, self.plan.settings.evidence_tokens
         )
         row = row.model_copy(update={"shown": evidence.shown, "left_out": evidence.left_out})
+        if not evidence.passages:
+            # Whatever a model said, it could not know.
+            return await self._judge(question, row, DECLINES)
+        return await self._read(question, row, evidence)
+
+    async def _read(self, question: Question, row: LmeQuestion, evidence: Evidence) -> LmeQuestion:
         if self.halted is not None:
             return _failed(row, self.halted.code, self.halted.message)
         assert self.plan.reader is not None  # noqa: S101 - for mypy: a daemon's reader has answered

@@ -13,7 +13,7 @@ from memconform.errors import UsageError
 from memconform.ingest.documents import Document
 from memconform.records import Failure, Record
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
-from memconform.storage.writing import replacing
+from memconform.storage.writing import Masked, replacing
 
 IngestMode = Literal["bulk", "replay"]
 """Sessions alone, or sessions and the facts that were extracted from them."""
@@ -104,8 +104,11 @@ def write_brain(
     with replacing(path) as file:
 
         def write(row: Mapping[str, Any]) -> None:
-            digest.update(json.dumps(row, sort_keys=True).encode())
-            file.write_json(row, indent=None)
+            line = json.dumps(row, sort_keys=True).encode()
+            digest.update(line)
+            # Not masked: daemons are filled from it, and a key that is a common word would change
+            # what they hold. It has nothing but the dataset and what was extracted from it.
+            file.write_masked(Masked(line + b"\n"))
 
         write(record.model_dump(mode="json"))
         for document in _documents(record.key, brain, facts):
@@ -136,7 +139,7 @@ def read_brain(path: Path, key: BrainKey) -> BrainFile | None:
     digest, size = hashlib.sha256(), 0
     record, footer = None, None
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             for line in file:
                 if footer is not None:
                     raise ValueError("it goes on after its end")  # noqa: TRY301 - one way out
@@ -148,7 +151,7 @@ def read_brain(path: Path, key: BrainKey) -> BrainFile | None:
                     continue
                 else:
                     size += 1
-                digest.update(json.dumps(row, sort_keys=True).encode())
+                digest.update(line.rstrip(b"\n"))
         if record is None or footer is None:
             raise ValueError("its end is missing")  # noqa: TRY301 - one way out
         if (footer.documents, footer.sha256) != (size, digest.hexdigest()):

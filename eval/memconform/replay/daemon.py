@@ -20,7 +20,7 @@ from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.records import SeedRecord
-from memconform.ingest.seeding import SeededBrain, seeded_brain
+from memconform.ingest.seeding import SeededBrain, adopted_brain, seeded_brain
 from memconform.ingest.verification import IndexVerifier
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit
@@ -234,15 +234,17 @@ async def brain_index(
     placement: Placement,
     settings: RetrievalSettings,
     sessions: Mapping[str, tuple[str, ...]],
+    is_filled: bool,
 ) -> AsyncIterator[BrainIndex]:
     """Fill a brain of a daemon from the shared brain, and prove that every document is found.
 
-    The brain is deleted on exit.
+    The brain is deleted on exit. One that `is_filled` already is proven in the same way, and stays.
 
     Raises:
         DaemonError: if the daemon dies, refuses, miscounts or does not find the documents.
     """
-    seeding = seeded_brain(session.client, runner, session.daemon, brain, file, [settings.mode])
+    seed = adopted_brain if is_filled else seeded_brain
+    seeding = seed(session.client, runner, session.daemon, brain, file, [settings.mode])
     async with AsyncExitStack() as stack:
         try:
             seeded = await session.monitor.call(stack.enter_async_context(seeding))
@@ -262,7 +264,7 @@ async def brain_index(
             settings=settings,
             sessions=sessions,
         )
-    if session.monitor.halted is None:
+    if session.monitor.halted is None and not is_filled:
         # If this fails, the brain goes with the daemon's state or with the next seeding.
         with suppress(CallError):
             await session.client.delete_brain(brain)

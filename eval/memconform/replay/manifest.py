@@ -66,7 +66,7 @@ class DaemonRecord:
             version=self.version,
             build_hash=part.runner.build_hash(),
             variables=part.runner.variables(),
-            upstream=plan.upstream,
+            upstream=part.upstream,
             documents=self.index.documents if self.index else None,
             chunks=self.index.chunks if self.index else None,
             vectors=self.index.vectors if self.index else None,

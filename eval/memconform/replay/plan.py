@@ -33,6 +33,7 @@ class Part:
     control: ReplayControl | None = None
     port: int = 0
     """0 picks a free one."""
+    upstream: UpstreamKind = "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,8 @@ class ReplayPlan:
     """None if answers are compared with the references exactly."""
     brain_name: str
     """Of the brain in each daemon."""
-    upstream: UpstreamKind
+    is_filled: bool
+    """Whether somebody else has filled it."""
     concurrency: int
     """Questions that are read and judged at once."""
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -83,6 +85,6 @@ class ReplayPlan:
             deciding |= {"agent": self.agent.digest(), "model": repr(self.settings.reader)}
         return JournalHeader(
             sdk=part.name,
-            identity=daemon_identity(part.runner, self.upstream),
+            identity=daemon_identity(part.runner, part.upstream),
             settings=hashlib.sha256(repr(sorted(deciding.items())).encode()).hexdigest(),
         )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from statistics import fmean
 
 from memconform.bench.qa.records import Accuracy
-from memconform.bench.qa.scores import accuracy, estimate, qa_scores
+from memconform.bench.qa.scores import accuracy, estimate
 from memconform.bench.records import Estimate
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
@@ -23,6 +23,7 @@ from memconform.replay.records import (
     LmeResult,
     RoleCost,
 )
+from memconform.replay.stored import lme_scores
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.retrieval import metrics
 from memconform.stats.clusters import mean_interval
@@ -73,8 +74,7 @@ class ResultBuilder:
         plan, part = self._plan, self._part
         rows = [self._rows.get(each.id) or missing(each) for each in plan.questions]
         passed = {row.id: row.correct for row in rows if row.measured}
-        categories = {question.category for question in plan.questions}
-        scores = qa_scores(plan.questions, passed, None, categories=categories)
+        scores = lme_scores(rows)
         gold = [q for q, row in zip(plan.questions, rows, strict=True) if row.gold_retrieved]
         retrieval_ms = QuantileSummary.of(_values(row.retrieval_ms for row in rows))
         return LmeResult(

@@ -74,7 +74,7 @@ class PartRetrieval:
         async with daemon_session(
             part.runner,
             launch,
-            plan.upstream,
+            part.upstream,
             connections=2,
             timeouts=plan.timeouts,
             headers=plan.headers,
@@ -88,6 +88,7 @@ class PartRetrieval:
                     placement=plan.placement,
                     sessions=plan.sessions.paths,
                     settings=plan.settings.retrieval,
+                    is_filled=plan.is_filled,
                 ) as index:
                     self.daemon.indexed(index.record)
                     emit(BrainIndexed(part.name, index.record))

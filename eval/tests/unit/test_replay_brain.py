@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memconform import redaction
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
 from memconform.llm.accounting import Reply
@@ -284,3 +285,14 @@ def test_a_brain_under_the_name_of_another_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read_brain(path, _key(questions=("q2",)))
     assert caught.value.code == "brain_damaged"
+
+
+def test_a_key_that_is_a_word_of_a_session_does_not_change_the_brain(tmp_path: Path) -> None:
+    """Masked, the daemons would hold other sessions than the questions are about."""
+    redaction.hide("Lyon")
+    key = _key()
+    path = _written(tmp_path, key)
+    assert b"Lyon" in path.read_bytes()
+    brain = read_brain(path, key)
+    assert brain is not None
+    assert any(b"Lyon" in document.content for document in brain.documents())
