@@ -31,6 +31,7 @@ _ALL = (
     "bench_vectors.py",
     "bench_retrieval.py",
     "bench_answers.py",
+    "bench_replay.py",
     "bench_wmb.py",
 )
 

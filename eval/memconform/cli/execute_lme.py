@@ -121,6 +121,8 @@ class _Work:
             if options.extract_only:
                 echo(f"{brain.size} documents -> {brain.path}")
                 return ExitCode.OK
+            if not any(modes):
+                self.data.sessions.drop_turns()
             plan = await self._plan(session, brain, runners, modes)
             run_id = new_run_id(self.started, self.kind, "replay")
             total = len(plan.questions)

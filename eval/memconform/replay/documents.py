@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memconform.datasets.conversations import Conversation, Session
@@ -60,6 +60,11 @@ class SharedBrain:
         self.paths[conversation.id] = tuple(
             self._place(conversation.id, session) for session in conversation.sessions
         )
+
+    def drop_turns(self) -> None:
+        """Forget what was said, once the brain is in a file: 60 MB for 50 questions of S."""
+        for path, placed in self.sessions.items():
+            self.sessions[path] = replace(placed, session=replace(placed.session, turns=()))
 
     def _place(self, question: str, session: Session) -> str:
         date = to_date_time(session.date)

@@ -66,7 +66,7 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                 yield event
 
     try:
-        current = works[0]
+        current: _PartWork | None = works[0]
         try:
             async for event in until({_Mark(work.name, "filled") for work in works}):
                 yield event
@@ -81,14 +81,16 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                         yield event
                 result, path = work.write()
                 results.append(result)
+                current = None
                 yield PartFinished(result, path)
         except asyncio.CancelledError:
             interrupted = interruption()
             await _end(tasks)
-            current.builder.errors.append(interrupted)
-            result, path = current.write()
-            results.append(result)
-            yield PartFinished(result, path)
+            if current is not None:
+                current.builder.errors.append(interrupted)
+                result, path = current.write()
+                results.append(result)
+                yield PartFinished(result, path)
         yield _finish(plan, results, interrupted)
     finally:
         await _end(tasks)
