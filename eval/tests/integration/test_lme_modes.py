@@ -1,0 +1,165 @@
+"""The modes of the replay, against real daemons."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from memconform.daemons.discovery import find_runner
+from memconform.daemons.runner import Launch
+from memconform.replay.brain import BrainFile, BrainKey, read_brain
+from tests.conftest import Ended
+from tests.integration.serving import CHECKOUT
+from tests.lme_data import write_dataset
+
+_QUICK = ("--upstream", "own", "--retrieval-mode", "bm25", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def _offline(environment: dict[str, str]) -> None:
+    environment["JB_LLM_PROVIDER"] = "fake"
+
+
+@pytest.fixture
+def data(workspace: Path) -> Path:
+    write_dataset(workspace / "data.json")
+    return workspace / "data.json"
+
+
+def _result(folder: Path, name: str = "go") -> dict[str, Any]:
+    [path] = folder.glob(f"result-{name}.json")
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def test_controls_need_no_daemon_and_bound_what_retrieval_can_give(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    out = workspace / "out"
+    modes = ("--benchmark-mode", "oracle,full-context,real-retrieval", "--sdk", "go")
+    ended = memconform(
+        "lme", "run", "--dataset", data, *modes, "--ingest-mode", "bulk", "--output", out, *_QUICK
+    )
+    assert ended.code == 0, ended.err
+    oracle, full, go = (_result(out, name) for name in ("oracle", "full-context", "go"))
+    assert {len(question["hits"]) for question in oracle["questions"]} == {1}
+    assert {len(question["hits"]) for question in full["questions"]} == {4}
+    assert oracle["overall_score"] == 1.0
+    assert go["retrieval"]["recall_all@5"]["value"] == 100.0
+    modes_of = [result["settings"]["benchmark_mode"] for result in (oracle, full, go)]
+    assert modes_of == ["oracle", "full-context", "real-retrieval"]
+    assert not (out / "parity.json").exists()
+
+
+def test_the_agent_searches_sessions_and_facts(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    out = workspace / "out"
+    ended = memconform(
+        "lme", "run", "--dataset", data, "--sdk", "go", "--ingest-mode", "agentic",
+        "--output", out, *_QUICK,
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    result = _result(out)
+    kinds = {hit["kind"] for question in result["questions"] for hit in question["hits"]}
+    assert kinds == {"session", "fact"}
+    # Two searches and an answer for each of three questions.
+    assert result["cost_accounting"]["by_role"]["reader"]["calls"] == 9
+    assert result["settings"]["ingest_mode"] == "replay"
+
+
+def test_the_daemons_own_reader_answers(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    out = workspace / "out"
+    ended = memconform(
+        "lme", "run", "--dataset", data, "--sdk", "go", "--ingest-mode", "bulk",
+        "--actor-endpoint-style", "full", "--output", out, *_QUICK,
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    result = _result(out)
+    assert result["settings"]["reader"] is None
+    assert "reader" not in result["cost_accounting"]["by_role"]
+    assert all(question["answer"] for question in result["questions"])
+
+
+async def test_a_brain_that_somebody_else_filled_is_proven_before_it_is_asked(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    brains = workspace / "brains"
+    made = memconform(
+        "lme", "run", "--dataset", data, "--ingest-mode", "bulk", "--extract-only",
+        "--brain-cache", brains, "--output", workspace / "made", "--quiet",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    [path] = brains.iterdir()
+    key = BrainKey.model_validate(json.loads(path.read_text().splitlines()[0])["key"])
+    brain = read_brain(path, key)
+    assert brain is not None
+    launch = Launch(run_id=f"lme-{workspace.name}", folder=workspace / "daemon")
+    launch.folder.mkdir()
+    async with find_runner("go", CHECKOUT).serve(launch) as daemon:
+        flags = (
+            "lme", "run", "--dataset", data, "--ingest-mode", "none", "--brain-cache", brains,
+            "--actor-endpoint", daemon.base_url, "--retrieval-mode", "bm25", "--quiet",
+        )  # fmt: skip
+        absent = await asyncio.to_thread(memconform, *flags, "--output", workspace / "absent")
+        await _fill(daemon.base_url, brain)
+        whole = await asyncio.to_thread(memconform, *flags, "--output", workspace / "whole")
+        await _delete_one(daemon.base_url, brain)
+        partial = await asyncio.to_thread(memconform, *flags, "--output", workspace / "partial")
+        count = await _count(daemon.base_url)
+    assert (absent.code, whole.code, partial.code) == (3, 0, 3), whole.err
+    assert "seed_failed" in absent.err
+    assert "index_incomplete" in partial.err
+    assert [q["judge_verdict"] for q in _result(workspace / "whole", "url-*")["questions"]] == [
+        "correct"
+    ] * 3
+    # Nothing was counted, and the brain is as it was.
+    assert _result(workspace / "partial", "url-*")["measured"] == 0
+    assert count == brain.size - 1
+
+
+def test_a_daemon_that_memconform_starts_has_no_brain(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    ended = memconform(
+        "lme", "run", "--dataset", data, "--sdk", "go", "--ingest-mode", "none",
+        "--output", workspace / "out", *_QUICK,
+    )  # fmt: skip
+    assert ended.code == 2
+    assert "no_brain" in ended.err
+
+
+async def _fill(address: str, brain: BrainFile) -> None:
+    async with httpx.AsyncClient(base_url=address) as client:
+        await client.post("/v1/brains", json={"brainId": "eval-lme"})
+        documents = [
+            {
+                "path": document.path,
+                "contentType": document.content_type,
+                "contentBase64": base64.b64encode(document.content).decode(),
+            }
+            for document in brain.documents()
+        ]
+        answer = await client.post(
+            "/v1/brains/eval-lme/ingest/batch", json={"documents": documents}
+        )
+        assert answer.status_code == 200, answer.text
+
+
+async def _count(address: str) -> object:
+    async with httpx.AsyncClient(base_url=address) as client:
+        return (await client.get("/v1/brains/eval-lme")).json()["documents"]
+
+
+async def _delete_one(address: str, brain: BrainFile) -> None:
+    path = next(brain.documents()).path
+    async with httpx.AsyncClient(base_url=address) as client:
+        answer = await client.delete("/v1/brains/eval-lme/documents", params={"path": path})
+        assert answer.status_code in (200, 204), answer.text
