@@ -6,6 +6,7 @@ python scripts/publish.py bench         the real benchmarks, which takes half an
 python scripts/publish.py bench/NAME    one of them
 python scripts/publish.py answers       answers by the scripted reader, which takes minutes
 python scripts/publish.py answers/NAME  those of one benchmark
+python scripts/publish.py replay        50 questions replayed against every SDK, offline
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
 that embed need memconform[minilm], and those of answers memconform[qa].
@@ -180,6 +181,28 @@ def measure_answers(name: str) -> dict[str, Any]:
     return measured
 
 
+def measure_replay() -> dict[str, Any]:
+    """Replay 50 questions, and return the results and their comparison: figures, no texts."""
+    data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
+    file = data / _S[3].removeprefix("@")
+    arguments = ("lme", "tri", "--dataset", str(file), "--sample-size", "50")
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder)
+        cache = {"MEMCONFORM_CACHE": str(output / "cache"), "JB_LLM_PROVIDER": "fake"}
+        command: list[str | Path] = [_PROGRAM, *arguments, "--output", output / "out"]
+        subprocess.run(command, cwd=_CHECKOUT, env=os.environ | cache, check=True)
+        results = [json.loads((output / f"out/result-{sdk}.json").read_text()) for sdk in _SDKS]
+        parity = json.loads((output / "out/parity.json").read_text())
+    if parity["verdict"] != "identical":
+        sys.exit(f"the SDKs are not identical: {parity['verdict']}")
+    shown = ["memconform", *(Path(part).name for part in arguments)]
+    for report in (*results, parity):
+        report["command"] = shown
+    for result in results:
+        result["questions"] = []
+    return {"results": results, "parity": parity}
+
+
 def _publish(name: str, measured: dict[str, Any]) -> None:
     file = _PUBLISHED / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -193,6 +216,8 @@ def main() -> None:
         measurements |= {f"lme-{mode}": partial(measure, mode) for mode in LME_MODES}
     if "mutation" in parts:
         measurements["mutation"] = measure_mutation
+    if "replay" in parts:
+        measurements["replay"] = measure_replay
     for folder, names, take in (
         ("bench", _BENCHES, measure_bench),
         ("answers", _ANSWERS, measure_answers),

@@ -210,8 +210,8 @@ class _PartWork:
         def missing(question: Question) -> LmeQuestion:
             return unmeasured(question, why)
 
-        if self._retrieval is not None:
-            self.builder.version = self._retrieval.daemon.version
+        if self._journal is not None:
+            self.builder.version = self._journal.version
         result = self.builder.result(missing)
         path = plan.folder / f"result-{part.name}.json"
         with replacing(path) as target:

@@ -32,6 +32,8 @@ class RetrievalJournal:
         self._redacted: dict[str, RetrievalRecord] = {}
         """Records whose texts the file has masked."""
         self._file: AppendOnly | None = None
+        self.version: str | None = None
+        """Of the daemon that was asked last."""
         self._earlier = sorted(folder.glob("*.jsonl"))
         for path in self._earlier:
             self._read(path)
@@ -56,7 +58,7 @@ class RetrievalJournal:
         if self._file is None:
             path = self._folder / f"{len(self._earlier) + 1:03}.jsonl"
             self._file = AppendOnly(path)
-            self._file.append(self._header)
+            self._file.append(self._header.model_copy(update={"version": self.version}))
         if not records:
             return
         offsets = self._file.append(*records)
@@ -96,7 +98,8 @@ class RetrievalJournal:
             ) from error
 
     def _require_same(self, path: Path, header: JournalHeader) -> None:
-        if header != self._header:
+        self.version = header.version
+        if header.model_copy(update={"version": None}) != self._header:
             raise UsageError(
                 f"{path} is of another build of {self._header.sdk}, or of other settings",
                 code="resume_mismatch",

@@ -115,6 +115,8 @@ class JournalHeader(Record):
     """Digest of the daemon's build, variables and upstream."""
     settings: str
     """Digest of what decides retrieval."""
+    version: str | None = None
+    """That the daemon reports."""
 
 
 class LmeQuestion(Record):
@@ -314,3 +316,10 @@ class LmeParity(HostOrigin, ReportHeader):
     reasons: list[str]
     """What was not measured."""
     pairs: list[LmePair]
+
+
+class PublishedReplay(Record):
+    """A replay without its questions and their texts."""
+
+    results: list[LmeResult]
+    parity: LmeParity

@@ -91,6 +91,7 @@ class PartRetrieval:
                     is_filled=plan.is_filled,
                 ) as index:
                     self.daemon.indexed(index.record)
+                    self._journal.version = session.version.version if session.version else None
                     emit(BrainIndexed(part.name, index.record))
                     await self.turn.wait()
                     await self._ask_all(index, emit)

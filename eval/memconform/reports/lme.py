@@ -84,7 +84,7 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
     """Print the results and their comparison to standard error."""
     console = table_console(stderr=True)
     if not quiet:
-        header, cells = _table(finished.results)
+        header, cells = replay_table(finished.results)
         table, omitted = fitting_table(
             header, cells, console.width, names=1, importance=_IMPORTANCE
         )
@@ -124,7 +124,8 @@ def _recall(result: LmeResult) -> tuple[str, str]:
     return name, estimate_cell(result.retrieval[name])
 
 
-def _table(results: Sequence[LmeResult]) -> tuple[list[str], list[list[str]]]:
+def replay_table(results: Sequence[LmeResult]) -> tuple[list[str], list[list[str]]]:
+    """A row an SDK: header and cells."""
     categories = list(dict.fromkeys(name for result in results for name in result.by_category))
     header = [
         *("SDK", "accuracy", "task-averaged", "abstention", "recall_all", "given gold"),
@@ -180,7 +181,7 @@ def lme_readme(finished: ReplayFinished) -> str:
         if settings.judge
         else "nobody: answers are compared with the references exactly"
     )
-    header, cells = _table(finished.results)
+    header, cells = replay_table(finished.results)
     about = (
         f"{plural(first.questions_run, 'question')} of the file {first.dataset_sha[:12]}…, the same"
         f" brain for every SDK ({settings.ingest_mode}), top {settings.retrieval.top_k} by"
@@ -191,7 +192,7 @@ def lme_readme(finished: ReplayFinished) -> str:
         f"recall_all is that of the sessions with an answer ({_recall(first)[0]}); given gold is"
         " the accuracy where all of them were retrieved."
     )
-    lines = ["# Replay of LongMemEval", "", about, "", *_markdown(header, cells), "", legend]
+    lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]
@@ -214,7 +215,8 @@ def _parity_section(parity: LmeParity) -> list[str]:
     return [*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]
 
 
-def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table in Markdown, line by line."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     rows = [[escape_markdown(cell) for cell in row] for row in cells]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]

@@ -14,7 +14,9 @@ from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.printing.plurals import plural
+from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
+from memconform.reports.lme import markdown_table, replay_table
 from memconform.reports.mutation import mutation_table
 from memconform.reports.others import comparison_table, dates_comparison_table, read_others
 from memconform.reports.rates import format_rate
@@ -74,6 +76,7 @@ def tables(checkout: Path) -> list[Table]:
     undated = [report for report in benches if report not in dated]
     memini = read_others(published / "memini.json")
     answers = list(_reports(published / "answers", AnswerReport).values())
+    replayed = _report(published / "replay.json", PublishedReplay)
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
@@ -87,6 +90,7 @@ def tables(checkout: Path) -> list[Table]:
             dates_comparison_table(memini, by_name),
         ),
         Table(checkout / "docs" / "ANSWERS.md", "answers", _answers_table(answers)),
+        Table(checkout / "docs" / "REPLAY.md", "replay", _replay_table(replayed)),
     ]
 
 
@@ -102,17 +106,18 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _reports(folder: Path, model: type[_Report]) -> dict[str, _Report]:
     """The published reports of a folder, by name."""
-    reports = {}
-    for path in sorted(folder.glob("*.json")):
-        try:
-            reports[path.stem] = model.model_validate(_read(path))
-        except ValidationError as error:
-            raise UsageError(
-                f"{path} does not belong into {folder.name}/: {first_fault(error)}",
-                code="not_published",
-                hint=f"publish it again: scripts/publish.py {folder.name}/{path.stem}",
-            ) from error
-    return reports
+    return {path.stem: _report(path, model) for path in sorted(folder.glob("*.json"))}
+
+
+def _report(path: Path, model: type[_Report]) -> _Report:
+    try:
+        return model.model_validate(_read(path))
+    except ValidationError as error:
+        raise UsageError(
+            f"{path} does not belong into {path.parent.name}/: {first_fault(error)}",
+            code="not_published",
+            hint=f"publish it again: scripts/publish.py {path.parent.name}/{path.stem}",
+        ) from error
 
 
 def _lme_table(results: Sequence[dict[str, Any]]) -> str:
@@ -209,6 +214,21 @@ def _answer_cells(report: AnswerReport, arm: ArmReport) -> list[str]:
         accuracy_cell(arm.without_gold),
         metric_cell(arm.f1),
     ]
+
+
+def _replay_table(published: PublishedReplay) -> str:
+    """Every SDK, and what the comparison of all came to."""
+    results = published.results
+    if any(result.measured < result.questions_run for result in results):
+        raise UsageError(
+            "the published replay was not measured on every question",
+            code="not_published",
+            hint="publish a completely measured one: scripts/publish.py replay",
+        )
+    lines = markdown_table(*replay_table(results))
+    questions, verdict = results[0].questions_run, published.parity.verdict.value
+    about = f"{plural(questions, 'question')} of the file {results[0].dataset_sha[:12]}…; {verdict}"
+    return "\n".join([*lines, "", f"{about}.", ""])
 
 
 def _by_date(row: Row) -> bool:
