@@ -45,6 +45,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/shellcheck --external-sources scripts/*.sh .ci/run
 	@if command -v go >/dev/null; then $(ACTIONLINT) .github/workflows/*.yml; \
 	else echo "go is not on PATH: the workflows are not checked"; test "$$MEMCONFORM_REQUIRE_ALL" != 1; fi
 

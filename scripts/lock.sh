@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 lock() { # extra, folder, output
+  # shellcheck disable=SC2086 # flags are several words
   uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
     --no-header --no-annotate --python-version 3.11 --extra "$1" "$2/pyproject.toml" -o "$3" $flags
 }

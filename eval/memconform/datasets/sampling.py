@@ -125,7 +125,7 @@ def _stratified_sample(rows: list[_Row], size: int, seed: int) -> list[_Row]:
         raise UsageError(
             f"a sample of {size} cannot be drawn from {len(rows)} questions",
             code="bad_selection",
-            hint=f"give --sample {len(rows)} or fewer",
+            hint=f"draw {len(rows)} or fewer",
         )
     strata: dict[str, list[_Row]] = {}
     for row in rows:
