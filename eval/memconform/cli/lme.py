@@ -34,8 +34,8 @@ def command() -> None:
     cls=Command,
     examples=(
         "memconform lme run --dataset longmemeval_s.json --sample-size 50 --sdk go",
-        "memconform lme run --dataset longmemeval_s.json --benchmark-mode oracle,full-context",
-        "memconform lme run --dataset longmemeval_s.json --extract-only --max-cost-usd 5",
+        "memconform lme run --dataset longmemeval_s.json --benchmark-mode full-context",
+        "memconform lme run --dataset longmemeval_s.json --extract-only",
     ),
     exit_codes=_CODES,
 )
@@ -79,7 +79,7 @@ def run_command(**flags: object) -> ExitCode:
     examples=(
         "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
         "memconform lme tri --dataset longmemeval_s.json --sdk go --sdk my/sdk.toml",
-        "JB_LLM_PROVIDER=fake memconform lme tri --dataset longmemeval_s.json --sample-size 50",
+        "memconform lme tri --dataset longmemeval_s.json --ingest-mode bulk --judge ''",
     ),
     exit_codes=_CODES | {ExitCode.FAILED: "two SDKs differ significantly"},
 )

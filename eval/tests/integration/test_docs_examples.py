@@ -1,5 +1,6 @@
 """The worked examples of the documents, run as they are written."""
 
+import csv
 import hashlib
 import json
 import re
@@ -12,6 +13,7 @@ from tests.integration.answer_bench import write_questions
 from tests.integration.file_server import file_server
 from tests.integration.scripted_llm import Service
 from tests.integration.serving import upstream_by_hand
+from tests.lme_data import write_dataset
 
 Call = Callable[..., Ended]
 
@@ -127,6 +129,66 @@ def test_the_way_of_answers_from_a_data_file_to_a_table(
                 assert "oracle: 100.0 (70.1 to 100.0) of 9" in ended.out
     assert "lenient: " in ended.out
     assert "strict: " in ended.out
+
+
+def test_the_commands_of_the_replay(
+    memconform: Call, environment: dict[str, str], workspace: Path
+) -> None:
+    """Every command of the page, on a small file in the place of the public one and one SDK."""
+    page = (CHECKOUT / "docs" / "REPLAY.md").read_text(encoding="utf-8")
+    commands = _commands(page)
+    assert [command[command.index("memconform") + 1 :][:2] for command in commands] == [
+        ["datasets", "fetch"],
+        ["lme", "tri"],
+        ["lme", "run"],
+        ["lme", "review"],
+        *[["lme", "arbitrate"]] * 3,
+    ]
+    write_dataset(workspace / "small.json", questions=50)
+    content = (workspace / "small.json").read_bytes()
+    cheap = ("--ingest-mode", "bulk", "--retrieval-mode", "bm25", "--upstream", "own")
+    with file_server() as server:
+        server.content = content
+        digest = hashlib.sha256(content).hexdigest()
+        text = _SOURCES.format(url=server.url, size=len(content), sha256=digest)
+        (workspace / "sources.toml").write_text(text)
+        environment |= {"MEMCONFORM_SOURCES": "sources.toml", "MEMCONFORM_DATA": "data"}
+        environment |= {"NO_PROXY": "127.0.0.1", "MEMCONFORM_CACHE": str(workspace / "cache")}
+        # The page sets it for its first command; no other command may call a model either.
+        environment["JB_LLM_PROVIDER"] = "fake"
+        for command in commands:
+            name, *words = command[command.index("memconform") :]
+            assert command[: command.index(name)] in ([], ["JB_LLM_PROVIDER=fake"])
+            more = {"tri": (*cheap, "--sdk", "py"), "run": cheap}.get(words[1], ())
+            if "--import" in words:
+                _judge_all(workspace / "answers.csv")
+            ended = memconform(*words, *more)
+            assert ended.code == 0, (command, ended.err)
+            if words[1] == "tri":
+                assert re.search(r"^py: 100\.0 \(\S+ to 100\.0\) of 50 \(recall_all@20 ", ended.out)
+                assert ended.out.endswith("-> replay\n")
+    assert (workspace / "review.md").is_file()
+    assert len((workspace / "replay" / "overrides.jsonl").read_text().splitlines()) == 20
+    _require_described_files(page, workspace / "replay")
+
+
+def _judge_all(path: Path) -> None:
+    """Fill in the column of verdicts."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(row | {"verdict": "correct"} for row in rows)
+
+
+def _require_described_files(page: str, folder: Path) -> None:
+    """The table of files names what the folder has; parity.json needs a second SDK."""
+    table = page.partition("## The folder\n")[2].partition("\n## ")[0]
+    described = set(re.findall(r"^\| `([^`]+)` ", table, re.MULTILINE))
+    described = {name.replace("<sdk>", "py").partition("/")[0] for name in described}
+    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert there - {"overrides.jsonl"} == described - {"parity.json"}
 
 
 def test_files_and_commands_of_an_example_are_found() -> None:

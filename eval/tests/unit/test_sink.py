@@ -34,6 +34,7 @@ _OTHERS = {
     "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
     "ingest/seeding.py": "documents that are put under a daemon's state folder",
     "conformance/disk.py": "documents that are put under a daemon's state folder",
+    "replay/manifest.py": "an empty file that is locked while a replay runs",
     "conformance/fixture.py": "a document that no brain may reach",
 }
 """Who writes besides, and what."""

@@ -31,8 +31,6 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/answering/engine.py", "error.code"): (),
     ("bench/answering/records.py", "failure.code"): (),
     ("bench/answering/report_builder.py", "error.code"): (),
-    ("bench/daemon_index.py", "doubt.code"): (),
-    ("bench/daemon_index.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
     # What adapter_child.py replies, which imports nothing of the package.
     ("bench/wmb/adapter.py", "reply.get('error')"): (
@@ -44,9 +42,20 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("client/client.py", "error.code"): ("not_in_dialect",),
     ("expansion/generating.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
+    ("ingest/query_verification.py", "doubt.code"): (),
+    ("ingest/query_verification.py", "error.code"): (),
     ("llm/calls.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
+    ("replay/answering.py", "error.code"): (),
+    ("replay/answering.py", "failure.code"): (),
+    ("replay/answering.py", "self.halted.code"): (),
+    ("replay/engine.py", "error.code"): (),
+    ("replay/extraction.py", "error.code"): (),
+    ("replay/filter_probe.py", "error.code"): (),
+    ("replay/retrieval.py", "error.code"): (),
+    ("replay/retrieval.py", "self.halted.code"): (),
+    ("replay/tool_loop.py", "error.code"): (),
     ("runs/remedies.py", "call.code"): (),
     ("runs/remedies.py", "getattr(error, 'code', '')"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry
@@ -348,7 +357,8 @@ class _Collector:
         self._undetermined(name, name.id)
 
     def _add(self, code: str, node: ast.expr) -> None:
-        self._codes.places[code].append(f"{self._module.path}:{node.lineno}")
+        if code:  # a row without an error has an empty one
+            self._codes.places[code].append(f"{self._module.path}:{node.lineno}")
 
     def _undetermined(self, node: ast.expr, text: str) -> None:
         self._codes.undetermined[self._module.path, text].append(node.lineno)
