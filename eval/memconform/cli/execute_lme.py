@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memconform.cli.events import dispatch
-from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.interrupts import cancel_on_signals, interrupt_on_signals, run_to_end
 from memconform.cli.judging import judge_spec
 from memconform.cli.lme_models import ReplayModels, replay_models
 from memconform.cli.lme_options import LmeOptions
@@ -15,8 +15,9 @@ from memconform.cli.lme_planning import (
     ReplayData,
     benchmark_modes,
     read_data,
+    require_searchable,
     retrieval_settings,
-    session_filter,
+    try_session_filter,
     upstream_of,
 )
 from memconform.cli.planning import ALL, build_sdks
@@ -28,6 +29,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.ingest.seeding import require_own_brain
 from memconform.llm.calls import LlmSession
+from memconform.llm.names import ModelName
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reading.reader import Reader
@@ -37,11 +39,18 @@ from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
 from memconform.replay.extraction import prompt_digest
 from memconform.replay.making import make_brain
-from memconform.replay.manifest import claimed_folder, command_line
+from memconform.replay.manifest import claimed_folder, command_line, require_continuable
 from memconform.replay.plan import Part, ReplayControl, ReplayPlan
 from memconform.replay.records import ReplaySettings
 from memconform.replay.wording import ReplayWording
-from memconform.reports.lme import ExtractionConsole, LmeConsole, lme_lines, lme_readme, show_lme
+from memconform.reports.lme import (
+    ExtractionConsole,
+    LmeConsole,
+    heuristic_notes,
+    lme_lines,
+    lme_readme,
+    show_lme,
+)
 from memconform.scoring.judge.opening import open_session
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -82,7 +91,10 @@ def tri(options: LmeOptions) -> ExitCode:
 
 def _replay(options: LmeOptions, kind: str) -> ExitCode:
     configure_logs(options.log_level)
+    # The file is read before the loop begins, which takes a while.
+    interrupt_on_signals()
     started = datetime.now(UTC)
+    _require_agent_can_search(options)
     models = replay_models(options)
     data = read_data(options)
     folder = options.output or Path("results") / f"{kind}-{started:%Y%m%dT%H%M%SZ}"
@@ -111,19 +123,29 @@ class _Work:
         if not options.extract_only and any(mode is None for mode in modes):
             runners, skipped = await self._build()
         key = self._key()
+        # Whatever would refuse the replay later does so before anything is paid for.
+        if not options.extract_only:
+            self._require_continuable(key, runners, modes)
+        session_filter = await self._session_filter(runners)
         names = self.models.needed(extracts=key.mode == "replay")
         spec = judge_spec(options)
         async with open_session(
             names, replace(spec, budget_usd=self.models.budget_usd), os.environ,
             ledger=self.folder / "ledger.sqlite",
         ) as session:  # fmt: skip
+            if not options.extract_only:
+                for name in self._answering(modes):
+                    session.model(name)
             brain = await self._brain(session, key)
+            notes = heuristic_notes(brain.record)
+            for note in notes:
+                echo(f"  {note}", err=True)
             if options.extract_only:
                 echo(f"{brain.size} documents -> {brain.path}")
                 return ExitCode.OK
             if not any(modes):
                 self.data.sessions.drop_turns()
-            plan = await self._plan(session, brain, runners, modes)
+            plan = self._plan(session, brain, runners, modes, session_filter)
             run_id = new_run_id(self.started, self.kind, "replay")
             total = len(plan.questions)
             with LmeConsole(total, quiet=options.quiet) as console:
@@ -131,7 +153,7 @@ class _Work:
         if not isinstance(finished, ReplayFinished):
             raise TypeError(f"the replay ended with {finished}")
         with replacing(self.folder / "README.md") as target:
-            target.write_text(lme_readme(finished))
+            target.write_text(lme_readme(finished, notes))
         show_lme(finished, quiet=options.quiet)
         for line in lme_lines(finished):
             echo(line)
@@ -222,12 +244,42 @@ class _Work:
                 command=command_line(),
             )
 
-    async def _plan(
+    def _require_continuable(
+        self, key: BrainKey, runners: Sequence[SdkRunner], modes: Sequence[ReplayControl | None]
+    ) -> None:
+        require_continuable(
+            self.folder,
+            [*(mode for mode in modes if mode is not None), *(each.name for each in runners)],
+            dataset_sha256=self.data.sha256,
+            questions=[question.id for question in self.data.questions],
+            endpoint_style=self.options.actor_endpoint_style,
+            brain=key.digest,
+        )
+
+    def _answering(self, modes: Sequence[ReplayControl | None]) -> list[ModelName]:
+        """The models that read and judge."""
+        reads = self.options.actor_endpoint_style == "retrieve-only" or any(modes)
+        return [*([self.models.reader] if reads else []), *self.models.judges]
+
+    async def _session_filter(self, runners: Sequence[SdkRunner]) -> tuple[bool, str]:
+        if not runners:
+            return False, "no daemon is asked"
+        options = self.options
+        return await try_session_filter(
+            options,
+            runners,
+            self.folder,
+            timeouts=_timeouts(options),
+            headers=request_headers(options.header),
+        )
+
+    def _plan(
         self,
         session: LlmSession,
         brain: BrainFile,
         runners: Sequence[SdkRunner],
         modes: Sequence[ReplayControl | None],
+        session_filter: tuple[bool, str],
     ) -> ReplayPlan:
         options, models = self.options, self.models
         spec = judge_spec(options)
@@ -252,14 +304,11 @@ class _Work:
                 tie=spec.tie,
                 rubric=OWN_RUBRICS["longmemeval"],
             )
-        retrieval, rule = retrieval_settings(options), "no daemon is asked"
-        timeouts = Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout)
-        headers = request_headers(options.header)
+        honoured, rule = session_filter
+        retrieval = retrieval_settings(options)
+        retrieval = retrieval.model_copy(update={"session_filter": honoured})
         if runners:
-            honoured, rule = await session_filter(
-                options, runners, self.folder, timeouts=timeouts, headers=headers
-            )
-            retrieval = retrieval.model_copy(update={"session_filter": honoured})
+            require_searchable(brain, retrieval)
         parts = [Part(str(mode), control=mode) for mode in modes if mode is not None] + [
             Part(
                 runner.name,
@@ -294,8 +343,8 @@ class _Work:
             brain_name=options.actor_brain,
             is_filled=options.ingest_mode == "none",
             concurrency=options.concurrency,
-            timeouts=timeouts,
-            headers=headers,
+            timeouts=_timeouts(options),
+            headers=request_headers(options.header),
             command=command_line(),
             folder=self.folder,
             session_filter_rule=rule,
@@ -312,4 +361,19 @@ def _require_running(runner: SdkRunner) -> None:
             f"--ingest-mode none: {runner.name} is started by memconform, with an empty brain",
             code="no_brain",
             hint="use --ingest-mode replay or bulk, or give --actor-endpoint URL",
+        )
+
+
+def _timeouts(options: LmeOptions) -> Timeouts:
+    return Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout)
+
+
+def _require_agent_can_search(options: LmeOptions) -> None:
+    """Raise UsageError (`bad_option`) for an agent where the daemon's own reader answers."""
+    if options.ingest_mode == "agentic" and options.actor_endpoint_style == "full":
+        raise UsageError(
+            "--ingest-mode agentic and --actor-endpoint-style full exclude each other: one lets"
+            " memconform's reader search, the other the daemon's own reader answer",
+            code="bad_option",
+            hint="omit one of them",
         )

@@ -13,15 +13,17 @@ from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
-from memconform.datasets.files import PieceReader
+from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.longmemeval import read_longmemeval_conversations
 from memconform.datasets.model import Question
 from memconform.datasets.sampling import QuerySelection, select_queries
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import NothingSelectedError, UsageError
+from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SharedBrain
 from memconform.replay.filter_probe import honours_session_filter
+from memconform.replay.placement import has_prefixes
 from memconform.replay.plan import ReplayControl
 from memconform.replay.records import BenchmarkMode, RetrievalSettings
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
@@ -68,6 +70,11 @@ def read_data(options: LmeOptions) -> ReplayData:
                 hint="run the command again once nobody writes to it",
             )
     by_path = sessions.sessions
+    for question in chosen:
+        own = {by_path[place].session.id for place in sessions.paths[question.id]}
+        if lost := [session for session in question.gold if session not in own]:
+            # No SDK could retrieve it, and all would seem to miss it.
+            raise unfit(path, f"{question.id}: no session is the one with the answer, {lost[0]}")
     is_oracle = all(
         by_path[place].session.id in question.gold
         for question in chosen
@@ -169,12 +176,35 @@ def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
     )
 
 
+def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
+    """Raise UsageError (`nothing_searchable`) if the filters exclude every document.
+
+    No answer could be found then, by any SDK.
+    """
+    if not any(
+        has_prefixes(
+            document.path,
+            path_prefix=settings.path_prefix,
+            scope=settings.scope,
+            project=settings.project,
+        )
+        for document in brain.documents()
+    ):
+        raise UsageError(
+            "--actor-scope, --actor-project and --actor-path-prefix exclude all"
+            f" {brain.size} documents of the brain",
+            code="nothing_searchable",
+            hint="sessions are raw/lme/…; facts, which --ingest-mode bulk does not make, are"
+            f" memory/project/{brain.record.key.project}/…",
+        )
+
+
 def upstream_of(options: LmeOptions, runner: SdkRunner) -> UpstreamKind:
     """What answers a daemon's model calls; one that runs already has its own."""
     return options.upstream or ("scripted" if runner.managed else "own")
 
 
-async def session_filter(
+async def try_session_filter(
     options: LmeOptions,
     runners: Sequence[SdkRunner],
     folder: Path,

@@ -24,10 +24,8 @@ from memconform.ingest.seeding import SeededBrain, adopted_brain, seeded_brain
 from memconform.ingest.verification import IndexVerifier
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit
-from memconform.replay.placement import Placement, session_filter
+from memconform.replay.placement import Placement, has_prefixes, session_filter
 from memconform.replay.records import RetrievalSettings
-
-_SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +178,13 @@ class BrainIndex:
                 )
 
     def _matches(self, path: str, sessions: Collection[str], filters: Filters) -> bool:
-        prefixes = (
-            filters.path_prefix,
-            _SCOPES[filters.scope] if filters.scope else None,
-            f"{_SCOPES['project']}{filters.project}/" if filters.project else None,
+        prefixed = has_prefixes(
+            path,
+            path_prefix=filters.path_prefix,
+            scope=filters.scope,
+            project=filters.project,
         )
-        return all(path.startswith(prefix) for prefix in prefixes if prefix) and (
+        return prefixed and (
             filters.session_ids is None or self.placement.belongs_to(path, sessions)
         )
 

@@ -2,7 +2,7 @@
 
 import fcntl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -130,7 +130,26 @@ def write_manifest(plan: ReplayPlan) -> None:
         target.write_json(manifest)
 
 
+def require_continuable(folder: Path, parts: Sequence[str], **settings: object) -> None:
+    """Compare what is known before the brain is made with what the folder holds a replay of.
+
+    Args:
+        folder: of the replay; one without a manifest holds nothing yet.
+        parts: names of the SDKs and controls.
+        settings: fields of `ReplaySettings`, those that are known.
+
+    Raises:
+        UsageError: as `write_manifest`, before anything is paid for.
+    """
+    _require_equal(folder, settings | {"parts": list(parts)})
+
+
 def _require_same(folder: Path, manifest: RunManifest) -> None:
+    settings = manifest.settings.model_dump(mode="json")
+    _require_equal(folder, settings | {"parts": manifest.parts})
+
+
+def _require_equal(folder: Path, mine: Mapping[str, object]) -> None:
     path = folder / "manifest.json"
     if not path.exists():
         return
@@ -142,8 +161,7 @@ def _require_same(folder: Path, manifest: RunManifest) -> None:
             code="output_taken",
             hint="give a new folder as --output",
         ) from error
-    mine, theirs = (each.settings.model_dump(mode="json") for each in (manifest, earlier))
-    mine["parts"], theirs["parts"] = manifest.parts, earlier.parts
+    theirs = earlier.settings.model_dump(mode="json") | {"parts": earlier.parts}
     if differing := [name for name in mine if mine[name] != theirs[name]]:
         raise UsageError(
             f"{folder} holds a replay with other settings: {', '.join(differing)}",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from memconform.replay.documents import FACTS, SESSIONS, PlacedSession
 from memconform.replay.hits import DocumentKind
 
+_SCOPES = {"global": "memory/global/", "project": FACTS, "raw": "raw/"}
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -36,3 +38,15 @@ class Placement:
 def session_filter(paths: Collection[str]) -> list[str]:
     """The values of `metadata.session_id` of sessions, given by path, and of their facts."""
     return [path.removeprefix(SESSIONS).removesuffix(".md") for path in paths]
+
+
+def has_prefixes(
+    path: str, *, path_prefix: str | None, scope: str | None, project: str | None
+) -> bool:
+    """Whether a path begins as the filters say (core.filter)."""
+    prefixes = (
+        path_prefix,
+        _SCOPES[scope] if scope else None,
+        f"{FACTS}{project}/" if project else None,
+    )
+    return all(path.startswith(prefix) for prefix in prefixes if prefix)

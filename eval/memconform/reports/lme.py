@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
+from memconform.replay.brain import BrainRecord
 from memconform.replay.events import (
     BrainIndexed,
     PartFinished,
@@ -171,8 +172,20 @@ def _divergence(divergence: QuestionDivergence) -> str:
     return f"{divergence.question} differs in {divergence.stage}: {divergence.detail}"
 
 
-def lme_readme(finished: ReplayFinished) -> str:
-    """The summary of a replay's folder, in Markdown."""
+def heuristic_notes(record: BrainRecord) -> list[str]:
+    """A line if the model's facts of some sessions could not be used."""
+    if not record.by_heuristic:
+        return []
+    path, failure = next(iter(record.by_heuristic.items()))
+    note = (
+        f"{len(record.by_heuristic)} of {plural(record.sessions, 'session')} have the facts of the"
+        f" heuristic, not of the extractor; the first: {path}: {failure.code}: {failure.message}"
+    )
+    return [note]
+
+
+def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
+    """The summary of a replay's folder, in Markdown; `notes` are of the brain."""
     first = finished.results[0]
     settings = first.settings
     reader = settings.reader.model if settings.reader else "the daemon's own reader"
@@ -193,6 +206,8 @@ def lme_readme(finished: ReplayFinished) -> str:
         " the accuracy where all of them were retrieved."
     )
     lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
+    if notes:
+        lines += ["", *(escape_markdown(note) for note in notes)]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]
