@@ -56,7 +56,9 @@ class RetrievalJournal:
     def append(self, records: Sequence[RetrievalRecord]) -> None:
         """Add records; raises ResultsError if they cannot be written (`journal_unwritable`)."""
         if self._file is None:
-            path = self._folder / f"{len(self._earlier) + 1:03}.jsonl"
+            # Not their count: a damaged one may have been deleted, as the hint says.
+            numbers = [int(each.stem) for each in self._earlier if each.stem.isdecimal()]
+            path = self._folder / f"{max(numbers, default=0) + 1:03}.jsonl"
             self._file = AppendOnly(path)
             self._file.append(self._header.model_copy(update={"version": self.version}))
         if not records:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
 from memconform.reading.reader import CallTotals
@@ -54,6 +56,9 @@ async def make_brain(
             by_heuristic=dict(sorted(extraction.by_heuristic.items())),
         )
         brain = write_brain(path, record, sessions, extraction.facts)
+    elif _is_reported(report, brain):
+        # By the command that made the brain, and knows what that took.
+        return brain
     with replacing(report) as target:
         target.write_json(
             ExtractReport(
@@ -69,3 +74,11 @@ async def make_brain(
             )
         )
     return brain
+
+
+def _is_reported(report: Path, brain: BrainFile) -> bool:
+    """Whether an earlier command on the same folder has reported the brain."""
+    try:
+        return ExtractReport.model_validate_json(report.read_bytes()).brain_sha256 == brain.sha256
+    except (OSError, ValidationError):
+        return False
