@@ -215,6 +215,9 @@ STATE_FAULTS = (
     "lists_no_brain",
     "plain_errors",
     "no_batch",
+    "filters_sessions",
+    "forgets_sessions",
+    "kills_other",
 )
 FAULTS = (
     "",

@@ -3,7 +3,8 @@
     python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT] [--note FILE]
 
 `--fault` names one of `FAULTS`; faults of questions affect those that contain the text of `--on`.
-`--note` appends the query of each search to a file.
+`--note` appends the query of each search to a file; `kills_other` ends the process whose id is in
+that file's neighbour `.pid`.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +46,20 @@ class ScriptedBrain:
         self.description: str | None = None
 
     def search(
-        self, query: str, top_k: int, paths: list[str] | None, prefix: str = ""
+        self,
+        query: str,
+        top_k: int,
+        paths: list[str] | None,
+        prefix: str = "",
+        sessions: list[str] | None = None,
     ) -> list[Chunk]:
         query_terms = set(_TERM.findall(query.lower()))
         scored = [
             (len(query_terms.intersection(_TERM.findall(text.lower()))), path, text)
             for path, text in self.documents.items()
-            if (paths is None or path in paths) and path.startswith(prefix)
+            if (paths is None or path in paths)
+            and path.startswith(prefix)
+            and (sessions is None or any(f'session_id: "{each}"' in text for each in sessions))
         ]
         best = sorted((hit for hit in scored if hit[0]), key=lambda hit: (-hit[0], hit[1]))
         return [
@@ -178,7 +187,10 @@ class ScriptedDaemon:
         strikes = self._strikes(query, body)
         filters = body.get("filters") or {}
         prefix = "" if self._fault == "ignores_prefix" else filters.get("pathPrefix", "")
-        chunks = brain.search(query, int(body.get("topK", 10)), filters.get("paths"), prefix)
+        sessions = filters.get("sessionIds") if self._filters_sessions(query) else None
+        chunks = brain.search(
+            query, int(body.get("topK", 10)), filters.get("paths"), prefix, sessions
+        )
         if strikes and self._fault in RANKING_FAULTS:
             chunks = RANKING_FAULTS[self._fault](chunks)
         mode = "bm25" if body.get("mode") == "auto" else body.get("mode")
@@ -204,12 +216,21 @@ class ScriptedDaemon:
         """Whether the fault affects this request; searches with filters are never affected."""
         return self._on in query and "filters" not in body
 
+    def _filters_sessions(self, query: str) -> bool:
+        """Whether `filters.sessionIds` is honoured, which without a fault it is not."""
+        return self._fault == "filters_sessions" or (
+            self._fault == "forgets_sessions" and self._on not in query
+        )
+
     def _take_note(self, query: str, body: dict[str, Any]) -> None:
         """Append a question to the file of `--note`, so that tests can count what was asked."""
         if self._note is None or "filters" in body:
             return
         with self._note.open("a") as note:
             note.write(f"{query}\n")
+        if self._fault == "kills_other" and self._strikes(query, body):
+            with suppress(ProcessLookupError):
+                os.kill(int(self._note.with_suffix(".pid").read_text()), signal.SIGKILL)
         if self._fault == "dies_once" and self._strikes(query, body):
             marker = self._note.with_suffix(".died")
             if not marker.exists():
