@@ -1,5 +1,6 @@
 """The replay on the terminal, and as the README of its folder."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from memconform.parity.records import ParityVerdict
@@ -213,8 +214,8 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]
     if finished.parity is not None:
         lines += ["", *_parity_section(finished.parity)]
-    command = " ".join(first.command)
-    lines += ["", "## The command", "", f"    {escape_markdown(command)}", ""]
+    command = shlex.join(first.command)
+    lines += ["", "## The command", "", f"    {command}", ""]
     return "\n".join(lines)
 
 
