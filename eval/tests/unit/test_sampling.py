@@ -105,7 +105,7 @@ def test_a_sample_is_of_what_the_rest_leaves() -> None:
         (QuerySelection(ids=("zzz",)), "no question 'zzz'", "the ids that the loader assigns"),
         (QuerySelection(categories=("temporal",)), "no category 'temporal'", "there are a, b"),
         (QuerySelection(limit=2, sample=2), "contradict", "--limit"),
-        (QuerySelection(sample=11), "a sample of 11 cannot be drawn from 10", "--sample 10"),
+        (QuerySelection(sample=11), "a sample of 11 cannot be drawn from 10", "draw 10"),
         (QuerySelection(sample=0), "a sample of 0 selects nothing", "--sample 1"),
         (QuerySelection(limit=-1), "a limit of -1 selects nothing", "--limit 1"),
     ],
