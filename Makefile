@@ -7,7 +7,7 @@ STAMP := .venv/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
-# CI sets it to "not slow".
+# CI sets it to "not slow and not sampled".
 TESTS ?= not slow and not exhaustive
 RUN_FLAGS := --sdk all --dataset smoke --scorer exact --seed-reference-brain
 DEMO := $(RUN_FLAGS) --output $(RESULTS)

@@ -93,6 +93,7 @@ def test_every_hostile_daemon_gets_no_false_score(
 
 
 @pytest.mark.parametrize("fault", list(DAEMONS.values())[::5])
+@pytest.mark.sampled
 def test_some_hostile_daemons_get_no_false_score(
     memconform: Call, workspace: Path, fault: str
 ) -> None:

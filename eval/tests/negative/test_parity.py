@@ -26,7 +26,7 @@ _FEW = ("--limit", "20")
 QUESTIONS = pytest.mark.parametrize(
     "questions",
     [
-        pytest.param(_FEW, id="some"),
+        pytest.param(_FEW, id="some", marks=pytest.mark.sampled),
         pytest.param((), id="all", marks=pytest.mark.exhaustive),
     ],
 )
@@ -205,7 +205,11 @@ def test_two_runs_of_one_sdk_are_labelled_by_letters(place: _Place) -> None:
         pytest.param(
             (*LME, *PROMPTED), id="lme, asked by way of a model", marks=pytest.mark.exhaustive
         ),
-        pytest.param((*LME, *PROMPTED, *_FEW), id="some of lme, asked by way of a model"),
+        pytest.param(
+            (*LME, *PROMPTED, *_FEW),
+            id="some of lme, asked by way of a model",
+            marks=pytest.mark.sampled,
+        ),
         pytest.param(("--dataset", "smoke", "--seed-reference-brain", *BASIC), id="smoke, asked"),
     ],
 )
