@@ -37,22 +37,30 @@ def _answers(
 
 @real
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("suite", ["longmemeval", "locomo"])
+@pytest.mark.parametrize(
+    ("suite", "limit"),
+    [
+        ("longmemeval", ("--limit", "50")),
+        ("locomo", ("--limit", "50")),
+        # The same with the other 149 questions, which takes almost a minute.
+        pytest.param("locomo", (), id="locomo-whole", marks=pytest.mark.slow),
+    ],
+)
 def test_the_public_files_get_equal_figures_from_each_vendors_client(
-    memconform: Call, workspace: Path, service: Service, suite: str
+    memconform: Call, workspace: Path, service: Service, suite: str, limit: tuple[str, ...]
 ) -> None:
-    """Fifty questions of LongMemEval, or one conversation of LoCoMo, without the arm whose prompts
-    take longest.
+    """Fifty questions of LongMemEval, or of one conversation of LoCoMo, without the arm whose
+    prompts take longest.
 
     The scripted service reads and judges by the same rules as `fake`, so that a prompt that a
     client changes, a reply that it loses or a format that it reads differently changes a figure.
     """
     if suite == "longmemeval":
-        flags: tuple[str | Path, ...] = ("--limit", "50")
+        flags = limit
         data = LONGMEMEVAL / "longmemeval_oracle.json"
         arms = ",".join(CONTROLS)
     else:
-        flags, data = ("--level", "session"), workspace / "one.json"
+        flags, data = ("--level", "session", *limit), workspace / "one.json"
         arms = ",".join(name for name in CONTROLS if name != "full-context")
         data.write_text(json.dumps(json.loads(LOCOMO.read_text())[:1]))
     given = ("--suite", suite, "--data", data, *flags, "--system", "flat-bm25", "-k", "3")
