@@ -50,3 +50,15 @@ def test_an_incomplete_or_invalid_report_is_not_published(
     with pytest.raises(UsageError, match=said) as caught:
         tables(checkout)
     assert caught.value.code == "not_published"
+
+
+def test_a_replay_that_was_measured_in_part_is_not_published(checkout: Path) -> None:
+    path = checkout / "results" / "published" / "replay.json"
+    published = json.loads(path.read_text())
+    [table] = [table for table in tables(checkout) if table.name == "replay"]
+    sdks = [line.split("|")[1].strip() for line in table.text.splitlines()[2:5]]
+    assert sdks == [result["sdk"] for result in published["results"]]
+    published["results"][1]["measured"] -= 1
+    path.write_text(json.dumps(published))
+    with pytest.raises(UsageError, match="was not measured on every question"):
+        tables(checkout)
