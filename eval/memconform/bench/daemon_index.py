@@ -10,7 +10,7 @@ from memconform.bench.system import OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
-from memconform.contract.ask import AskRequest
+from memconform.contract.ask import AskRequest, Retrieve
 from memconform.contract.core import (
     DEEPEST,
     Filters,
@@ -195,7 +195,7 @@ def require_complete(
     searchable_counts: tuple[int, int],
     depth: int,
     top_k: int,
-    answer: SearchResponse,
+    answer: SearchResponse | Retrieve,
     *,
     ranked: int,
 ) -> None:

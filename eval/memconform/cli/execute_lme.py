@@ -28,6 +28,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.ingest.seeding import require_own_brain
+from memconform.llm.accounting import dollars
 from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
 from memconform.printing.logs import configure_logs
@@ -150,10 +151,11 @@ class _Work:
             total = len(plan.questions)
             with LmeConsole(total, quiet=options.quiet) as console:
                 finished = await dispatch(replay(plan, run_id), [console.handle])
+            spent = dollars(session.ledger.committed)
         if not isinstance(finished, ReplayFinished):
             raise TypeError(f"the replay ended with {finished}")
         with replacing(self.folder / "README.md") as target:
-            target.write_text(lme_readme(finished, notes))
+            target.write_text(lme_readme(finished, notes, spent))
         show_lme(finished, quiet=options.quiet)
         for line in lme_lines(finished):
             echo(line)
@@ -330,6 +332,7 @@ class _Work:
                 benchmark_mode="oracle" if self.data.is_oracle else "real-retrieval",
                 endpoint_style=options.actor_endpoint_style,
                 ingest_mode=brain.record.key.mode,
+                agentic=options.ingest_mode == "agentic",
                 brain=brain.record.key.digest,
                 retrieval=retrieval,
                 reader=reader.model.settings if reader else None,
@@ -370,6 +373,13 @@ def _timeouts(options: LmeOptions) -> Timeouts:
 
 def _require_agent_can_search(options: LmeOptions) -> None:
     """Raise UsageError (`bad_option`) for an agent where the daemon's own reader answers."""
+    if options.ingest_mode == "agentic" and (options.actor_scope or options.actor_path_prefix):
+        raise UsageError(
+            "--ingest-mode agentic: the agent has a tool for sessions and one for facts, of which"
+            " --actor-scope and --actor-path-prefix would leave one",
+            code="bad_option",
+            hint="omit them, or use --ingest-mode replay",
+        )
     if options.ingest_mode == "agentic" and options.actor_endpoint_style == "full":
         raise UsageError(
             "--ingest-mode agentic and --actor-endpoint-style full exclude each other: one lets"

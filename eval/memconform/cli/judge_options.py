@@ -85,8 +85,23 @@ def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _C
     return command
 
 
-def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
-    """The flags that limit what calls to language models cost, below a heading of the help."""
+def call_options(
+    command: _Command,
+    *,
+    group: str = JUDGE,
+    budget: str = "JB_EVAL_BUDGET_USD, or no limit",
+    forecasts: bool = True,
+) -> _Command:
+    """The flags that limit what calls to language models cost, below a heading of the help.
+
+    `budget` describes the default of --max-cost-usd; --dry-run is for commands that forecast.
+    """
+    dry_run = option(
+        "--dry-run",
+        group=group,
+        is_flag=True,
+        help="Print the estimated calls, tokens and cost, and exit.",
+    )
     return _apply(
         command,
         option(
@@ -94,7 +109,7 @@ def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
             group=group,
             type=Finite(min=0, max=1_000_000),
             metavar="USD",
-            show_default="JB_EVAL_BUDGET_USD, or no limit",
+            show_default=budget,
             help="Stop before a call that could exceed this many dollars. What was paid for is"
             " kept.",
         ),
@@ -140,12 +155,7 @@ def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
             metavar="SECONDS",
             help="Time allowed for a call with its retries.",
         ),
-        option(
-            "--dry-run",
-            group=group,
-            is_flag=True,
-            help="Print the estimated calls, tokens and cost, and exit.",
-        ),
+        *([dry_run] if forecasts else []),
     )
 
 

@@ -70,7 +70,7 @@ def run_command(**flags: object) -> ExitCode:
     Replies are cached, and retrieval is journalled: the same command with the same --output
     continues after a failure, and pays for no used reply twice.
     """
-    return carry_out("execute_lme:run", LmeOptions(**flags))  # type: ignore[arg-type] # click has validated every flag
+    return carry_out("execute_lme:run", LmeOptions(**flags, dry_run=False))  # type: ignore[arg-type] # click has validated every flag
 
 
 @command.command(
@@ -91,7 +91,7 @@ def tri_command(**flags: object) -> ExitCode:
     Facts are extracted once. Every SDK, by default all, is filled with its own copy of the same
     brain, asked the same questions, and read and judged by the same models, one after the other.
     """
-    return carry_out("execute_lme:tri", LmeOptions(**flags))  # type: ignore[arg-type] # click has validated every flag
+    return carry_out("execute_lme:tri", LmeOptions(**flags, dry_run=False))  # type: ignore[arg-type] # click has validated every flag
 
 
 command.add_command(review_command)

@@ -281,7 +281,7 @@ def replay_options(command: _Command) -> _Command:
             help="Questions that are read and judged at once. Daemons are asked one question at a"
             " time.",
         ),
-        partial(call_options, group=_MODELS),
+        partial(call_options, group=_MODELS, budget="JB_EVAL_BUDGET_USD, or 20", forecasts=False),
         partial(panel_options, judge="JB_LME_JUDGE_MODEL, or claude-haiku-4-5"),
         option(
             "--output",

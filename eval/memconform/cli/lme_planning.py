@@ -156,6 +156,13 @@ def benchmark_modes(
             code="bad_mode",
             hint="give LongMemEval's file S or M, or --benchmark-mode oracle",
         )
+    if "real-retrieval" not in names and options.sdk:
+        raise UsageError(
+            f"--benchmark-mode {','.join(names)} asks no daemon, but {options.sdk[0]} is given",
+            code="bad_mode",
+            hint="omit --sdk and --actor-endpoint, or --benchmark-mode: without it the daemon is"
+            " asked, whatever the dataset",
+        )
     return [
         None if name == "real-retrieval" else cast("ReplayControl", name)
         for name in dict.fromkeys(names)
@@ -170,7 +177,8 @@ def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
         candidate_k=options.actor_candidatek or None,
         rerank_top_n=options.actor_rerank_topn or None,
         scope=options.actor_scope,
-        project=options.actor_project,
+        # The agent's tools search folders, one of which is the project's.
+        project=None if options.ingest_mode == "agentic" else options.actor_project,
         path_prefix=options.actor_path_prefix,
         session_filter=False,
     )
@@ -224,6 +232,8 @@ async def try_session_filter(
     flag = options.actor_filter_question_sessions
     if flag == "off":
         return False, "off: every question is asked of all sessions"
+    if flag == "auto" and options.ingest_mode == "none":
+        return False, "auto: nothing is tried on a daemon that somebody else has filled"
     refused = []
     for number, runner in enumerate(runners):
         probes = folder / "logs" / "probes"

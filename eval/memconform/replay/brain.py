@@ -18,7 +18,7 @@ from memconform.storage.writing import Masked, replacing
 IngestMode = Literal["bulk", "replay"]
 """Sessions alone, or sessions and the facts that were extracted from them."""
 
-FORMAT = 1
+FORMAT = 2
 """Changed with every change of what the documents contain."""
 
 _SUFFIX = ".jsonl"

@@ -5,6 +5,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
+from memconform.errors import ExitCode
 from memconform.parity.paired_comparison import Counts, compare_pairs
 from memconform.parity.records import ParityVerdict
 from memconform.replay.plan import ReplayPlan
@@ -47,11 +48,12 @@ def compare_sdks(plan: ReplayPlan, results: Sequence[LmeResult]) -> LmeParity:
         for number, (first, second) in enumerate(pairs)
     ]
     verdicts = [verdict for pair in made for verdict in (pair.answers.verdict, pair.gold.verdict)]
+    worst = max(verdicts, key=list(ParityVerdict).index)
     return LmeParity(
         started_at=results[0].started_at,
-        exit_code=0,
+        exit_code=ExitCode.FAILED if worst is ParityVerdict.DRIFT else ExitCode.OK,
         **dict(HostOrigin.of(plan.command)),
-        verdict=max(verdicts, key=list(ParityVerdict).index),
+        verdict=worst,
         session_filter=plan.session_filter_rule,
         reasons=[
             f"{result.sdk}: {result.questions_run - result.measured} of {result.questions_run}"
@@ -75,7 +77,8 @@ def _counts(first: LmeResult, second: LmeResult, kind: Literal["answers", "gold"
             if one.measured and other.measured:
                 counts.add(first=one.correct, second=other.correct)
         else:
-            counts.same &= _stage(one, other) not in ("measured", "candidates", "order")
+            counts.same &= one.retrieval_ms is not None
+            counts.same &= _stage(one, other) in (None, "answer", "verdict")
             if one.gold_retrieved is not None and other.gold_retrieved is not None:
                 counts.add(first=one.gold_retrieved, second=other.gold_retrieved)
     return counts

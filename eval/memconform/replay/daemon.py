@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from memconform.bench.daemon_index import require_complete, require_strategy
 from memconform.bench.daemon_session import DaemonSession
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
-from memconform.contract.ask import AskRequest
+from memconform.contract.ask import AskRequest, Retrieve
 from memconform.contract.chunking import bodies
-from memconform.contract.core import Chunk, Filters, RetrievalParams, SearchRequest
+from memconform.contract.core import Chunk, Filters, RetrievalParams, SearchRequest, SearchResponse
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
@@ -46,6 +46,8 @@ class BrainIndex:
     session: DaemonSession
     auto_modes: tuple[Mode, ...] | None
     """What the daemon may serve for mode auto."""
+    is_own: bool
+    """Whether it speaks the contract itself, without a dialect."""
     brain: str
     seeded: SeededBrain
     verification: QueryVerification
@@ -99,14 +101,7 @@ class BrainIndex:
             self._require_filtered(answer.chunks, sessions, request.filters)
             # A query without terms finds nothing in any mode.
             if terms(request.query):
-                chunks = self._searchable(sessions, request.filters)
-                require_complete(
-                    (chunks, chunks),
-                    request.top_k,
-                    request.top_k,
-                    answer,
-                    ranked=len(answer.chunks),
-                )
+                self._require_complete(answer, sessions, request.filters)
         except CallError as error:
             self._failed(error)
             raise
@@ -132,11 +127,31 @@ class BrainIndex:
             asked, timings = await monitor.call(self.session.client.ask(self.brain, request))
             require_strategy(asked.retrieve.trace, search, self.auto_modes)
             self._require_filtered(asked.retrieve.chunks, sessions, request.filters)
+            if terms(request.question):
+                self._require_complete(asked.retrieve, sessions, request.filters)
         except CallError as error:
             self._failed(error)
             raise
         monitor.answered()
-        return Retrieved(self._hits(asked.retrieve.chunks), timings.done_ms, answer=asked.text)
+        hits = self._hits(asked.retrieve.chunks)
+        self._note_missed(question, sessions, hits)
+        return Retrieved(hits, timings.done_ms, answer=asked.text)
+
+    def _require_complete(
+        self,
+        answer: SearchResponse | Retrieve,
+        sessions: Collection[str],
+        filters: Filters | None,
+    ) -> None:
+        """Raise ContractViolatedError (`short_ranking`) if chunks are missing that there are.
+
+        A reader with a dialect may not know how many it is asked for; of it, only nothing at all is
+        an error.
+        """
+        if isinstance(answer, Retrieve) and not self.is_own and answer.chunks:
+            return
+        chunks, top_k = self._searchable(sessions, filters), self.settings.top_k
+        require_complete((chunks, chunks), top_k, top_k, answer, ranked=len(answer.chunks))
 
     def _usable_monitor(self) -> DaemonMonitor:
         if self.session.monitor.halted is not None:
@@ -237,7 +252,8 @@ async def brain_index(
 ) -> AsyncIterator[BrainIndex]:
     """Fill a brain of a daemon from the shared brain, and prove that every document is found.
 
-    The brain is deleted on exit. One that `is_filled` already is proven in the same way, and stays.
+    The brain is deleted on exit without an error; after one it stays until it is filled again. One
+    that `is_filled` already is proven in the same way, and stays.
 
     Raises:
         DaemonError: if the daemon dies, refuses, miscounts or does not find the documents.
@@ -256,6 +272,7 @@ async def brain_index(
         yield BrainIndex(
             session=session,
             auto_modes=runner.auto_modes,
+            is_own=runner.dialect is None,
             brain=brain,
             seeded=seeded,
             verification=QueryVerification(verifier),

@@ -122,7 +122,10 @@ def fact_documents(
         )
         if fact.tags:
             lines.insert(1, f"tags: [{', '.join(fact.tags)}]")
-        content = "\n".join([*lines, fact.text, ""]).encode()
+        # Front matter is not indexed, nor shown to a reader, who has the session's date besides.
+        is_other_day = fact.observed_on != f"{placed.date:%Y-%m-%d}"
+        text = f"{fact.text} ({fact.observed_on})" if is_other_day else fact.text
+        content = "\n".join([*lines, text, ""]).encode()
         yield Document(f"{FACTS}{project}/{stem}-{number:03}.md", content, "text/markdown")
 
 
@@ -137,7 +140,11 @@ def _front_matter(**values: str) -> list[str]:
 
 def _session_path(name: str, date: datetime | None = None) -> str:
     suffix = f"@{date:%Y%m%dT%H%M}" if date else ""
-    return f"{SESSIONS}{_plain(name)}{suffix}.md"
+    plain = _plain(name)
+    if plain.startswith("_"):
+        # Documents whose names begin so are stored and never found (core.ingest.hidden).
+        plain = f"%5F{plain[1:]}"
+    return f"{SESSIONS}{plain}{suffix}.md"
 
 
 def _plain(text: str, also: str = "") -> str:

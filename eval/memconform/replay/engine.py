@@ -66,7 +66,7 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                 yield event
 
     try:
-        current: _PartWork | None = works[0]
+        current: _PartWork | None = None
         try:
             async for event in until({_Mark(work.name, "filled") for work in works}):
                 yield event
@@ -145,6 +145,8 @@ class _PartWork:
         def passed(event: BrainIndexed | QuestionRetrieved) -> None:
             emit(event)
             if isinstance(event, BrainIndexed):
+                # A start after a kill may have nothing left to ask, and no daemon to describe.
+                self._write_manifest(0)
                 emit(_Mark(self.name, "filled"))
 
         ended = "not finished"
@@ -216,13 +218,22 @@ class _PartWork:
         path = plan.folder / f"result-{part.name}.json"
         with replacing(path) as target:
             target.write_json(result)
-        if self._retrieval is not None and self._retrieval.daemon.index is not None:
-            manifest = self._retrieval.daemon.manifest(
-                plan, part, self.builder.started, result.exit_code
-            )
-            with replacing(plan.folder / f"manifest-{part.name}.json") as target:
-                target.write_json(manifest)
+        self._write_manifest(result.exit_code)
         return result, path
+
+    @property
+    def _manifest(self) -> Path:
+        return self._plan.folder / f"manifest-{self.name}.json"
+
+    def _write_manifest(self, exit_code: int) -> None:
+        """Write what the daemon was, if one was started and filled."""
+        if self._retrieval is None or self._retrieval.daemon.index is None:
+            return
+        manifest = self._retrieval.daemon.manifest(
+            self._plan, self._part, self.builder.started, exit_code
+        )
+        with replacing(self._manifest) as target:
+            target.write_json(manifest)
 
 
 def _finish(
@@ -231,7 +242,10 @@ def _finish(
     sdks = [r for r, part in zip(results, plan.parts, strict=False) if part.control is None]
     parity = compare_sdks(plan, sdks) if len(sdks) > 1 else None
     codes = [ExitCode(result.exit_code) for result in results]
-    if parity is not None:
+    if parity is None:
+        # One of an earlier command would say more than this one knows.
+        (plan.folder / "parity.json").unlink(missing_ok=True)
+    else:
         with replacing(plan.folder / "parity.json") as target:
             target.write_json(parity)
         if parity.verdict is ParityVerdict.DRIFT:

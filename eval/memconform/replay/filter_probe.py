@@ -1,5 +1,7 @@
 """Whether a daemon restricts a search to the sessions that a filter names."""
 
+from contextlib import suppress
+
 from memconform.bench.daemon_session import DaemonSession
 from memconform.client.failures import CallError, DaemonFailedError
 from memconform.contract.core import Filters, SearchRequest
@@ -49,6 +51,9 @@ async def honours_session_filter(
             return False
         except CallError as error:
             raise _failed(error) from error
+        finally:
+            with suppress(CallError):
+                await session.client.delete_brain(brain)
         return True
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from memconform.contract.core import Version
 from memconform.errors import UsageError
 from memconform.replay.records import JournalHeader, RetrievalRecord
 from memconform.storage.append_only import AppendOnly
@@ -69,6 +70,22 @@ class RetrievalJournal:
                 self._redacted[record.question] = record
             else:
                 self._places[record.question] = (self._file.path, offset)
+
+    def require_version(self, version: Version | None) -> None:
+        """Note the version of the daemon that is asked from now on.
+
+        Raises:
+            UsageError: if another version answered what was recorded before (`resume_mismatch`).
+        """
+        reported = version.version if version else None
+        if self._places and reported != self.version:
+            raise UsageError(
+                f"{self._header.sdk} was version {self.version} when the replay began, and is"
+                f" {reported} now",
+                code="resume_mismatch",
+                hint="give another --output, or the same version as before",
+            )
+        self.version = reported
 
     def close(self, ended: str) -> None:
         """Close the file, if one was opened."""

@@ -108,6 +108,9 @@ def claimed_folder(folder: Path) -> Iterator[None]:
                 code="output_in_use",
                 hint="wait for its end, or give another --output",
             ) from error
+        except OSError:
+            # Some network folders have no locks.
+            pass
         yield
 
 

@@ -70,9 +70,15 @@ class ReplayPlan:
         return Placement(self.sessions.sessions, self.project)
 
     def settings_of(self, part: Part) -> ReplaySettings:
-        """The settings of a part; a control has another benchmark mode."""
-        mode = part.control or self.settings.benchmark_mode
-        return self.settings.model_copy(update={"benchmark_mode": mode})
+        """The settings of a part: a control is always read by our reader, in one call."""
+        if part.control is not None:
+            own = {"endpoint_style": "retrieve-only", "agentic": False}
+            own["reader_prompt"] = self.reader.wording.digest() if self.reader else ""
+            return self.settings.model_copy(update={"benchmark_mode": part.control, **own})
+        if self.settings.endpoint_style == "full":
+            none = {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
+            return self.settings.model_copy(update=none)
+        return self.settings
 
     def journal_header(self, part: Part) -> JournalHeader:
         """The first line of a part's journal."""

@@ -57,6 +57,8 @@ class ReplaySettings(Record):
     benchmark_mode: BenchmarkMode
     endpoint_style: EndpointStyle
     ingest_mode: IngestMode
+    agentic: bool = False
+    """Whether the reader searches by itself, several times a question."""
     brain: str
     """Digest of what the brain's documents depend on."""
     retrieval: RetrievalSettings
@@ -230,7 +232,7 @@ class LmeResult(HostOrigin, ReportHeader):
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting
     latency_p50_ms: float | None
-    """Of the retrieval."""
+    """Of the retrieval; null of an agent, whose searches run beside others."""
     latency: Latencies
     failures: list[str]
     """Why questions were not measured: each kind with its count and first occurrence."""

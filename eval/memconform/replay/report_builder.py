@@ -94,14 +94,16 @@ class ResultBuilder:
             task_avg_score=_fraction(scores.task_averaged.rate),
             abstention_score=_fraction(scores.abstention.rate),
             by_category={name: _category(each) for name, each in scores.by_category.items()},
-            exact_match=_mean([row.exact_match for row in rows if row.exact_match is not None]),
+            exact_match=_mean(
+                [row.exact_match for row in rows if row.measured and row.exact_match is not None]
+            ),
             scores=scores,
             retrieval=_retrieval(plan, rows) if part.control is None else {},
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(
                 {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}
             ),
-            latency_p50_ms=retrieval_ms.p50 if retrieval_ms else None,
+            latency_p50_ms=retrieval_ms.p50 if retrieval_ms and plan.agent is None else None,
             latency=Latencies(
                 retrieval=retrieval_ms,
                 reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),

@@ -91,7 +91,8 @@ class PartRetrieval:
                     is_filled=plan.is_filled,
                 ) as index:
                     self.daemon.indexed(index.record)
-                    self._journal.version = session.version.version if session.version else None
+                    self.daemon.measured(session)
+                    self._journal.require_version(session.version)
                     emit(BrainIndexed(part.name, index.record))
                     await self.turn.wait()
                     await self._ask_all(index, emit)

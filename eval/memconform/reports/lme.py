@@ -17,7 +17,13 @@ from memconform.replay.events import (
     ReplayEvent,
     ReplayFinished,
 )
-from memconform.replay.records import LmePair, LmeParity, LmeResult, QuestionDivergence
+from memconform.replay.records import (
+    LmePair,
+    LmeParity,
+    LmeResult,
+    QuestionDivergence,
+    ReplaySettings,
+)
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
 from memconform.reports.console import ProgressReport, table_console
 from memconform.reports.fitting import fitting_table, omission
@@ -185,9 +191,13 @@ def heuristic_notes(record: BrainRecord) -> list[str]:
     return [note]
 
 
-def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
-    """The summary of a replay's folder, in Markdown; `notes` are of the brain."""
-    first = finished.results[0]
+def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float) -> str:
+    """The summary of a replay's folder, in Markdown.
+
+    `notes` are of the brain; `spent_usd` is what all commands with this folder have spent.
+    """
+    # Controls come before SDKs, which may be read otherwise.
+    first = finished.results[-1]
     settings = first.settings
     reader = settings.reader.model if settings.reader else "the daemon's own reader"
     judge = (
@@ -198,7 +208,7 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
     header, cells = replay_table(finished.results)
     about = (
         f"{plural(first.questions_run, 'question')} of the file {first.dataset_sha[:12]}…, the same"
-        f" brain for every SDK ({settings.ingest_mode}), top {settings.retrieval.top_k} by"
+        f" brain for every SDK ({_ingest(settings)}), top {settings.retrieval.top_k} by"
         f" {settings.retrieval.mode.value}; read by {escape_markdown(reader)}, judged by"
         f" {escape_markdown(judge)}. Rates in percent with 95 % intervals."
     )
@@ -207,8 +217,8 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
         " the accuracy where all of them were retrieved."
     )
     lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
-    if notes:
-        lines += ["", *(escape_markdown(note) for note in notes)]
+    spent = f"All commands with this folder have spent ${spent_usd:.4f}."
+    lines += ["", *(escape_markdown(note) for note in (*notes, spent))]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]
@@ -217,6 +227,14 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str] = ()) -> str:
     command = shlex.join(first.command)
     lines += ["", "## The command", "", f"    {command}", ""]
     return "\n".join(lines)
+
+
+def _ingest(settings: ReplaySettings) -> str:
+    return (
+        f"{settings.ingest_mode}, searched by an agent"
+        if settings.agentic
+        else settings.ingest_mode
+    )
 
 
 def _parity_section(parity: LmeParity) -> list[str]:
