@@ -185,7 +185,7 @@ def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
 
 
 def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
-    """Raise UsageError (`nothing_searchable`) if the filters exclude every document.
+    """Raise UsageError (`filters_exclude_all`) if the filters exclude every document.
 
     No answer could be found then, by any SDK.
     """
@@ -201,7 +201,7 @@ def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
         raise UsageError(
             "--actor-scope, --actor-project and --actor-path-prefix exclude all"
             f" {brain.size} documents of the brain",
-            code="nothing_searchable",
+            code="filters_exclude_all",
             hint="sessions are raw/lme/…; facts, which --ingest-mode bulk does not make, are"
             f" memory/project/{brain.record.key.project}/…",
         )
