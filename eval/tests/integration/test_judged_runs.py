@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import pytest
 
 from memconform.scoring.judge.prompt import prompt_digest
 from tests.conftest import WAIT_SECONDS, Ended
-from tests.integration.serving import upstream_by_hand
 from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
@@ -50,16 +49,8 @@ class Service:
 
 
 @pytest.fixture
-def service(environment: dict[str, str], workspace: Path) -> Iterator[Service]:
-    with upstream_by_hand(environment) as url:
-        environment |= {
-            "OPENAI_API_KEY": _KEY,
-            "OPENAI_BASE_URL": f"{url}/v1",
-            "ANTHROPIC_API_KEY": _KEY,
-            "ANTHROPIC_BASE_URL": url,
-            "MEMCONFORM_CACHE": str(workspace / "cache"),
-        }
-        yield Service(url)
+def service(service_url: str) -> Service:
+    return Service(service_url)
 
 
 @pytest.fixture

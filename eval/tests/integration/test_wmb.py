@@ -1,7 +1,7 @@
 """`memconform wmb`: from the data to the table, with daemons, adapters and judges that fail."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 
 from memconform.bench.wmb.records import WmbRun, WmbScore
 from tests.conftest import Ended
-from tests.integration.serving import upstream_by_hand
 from tests.unit.wmb_files import RIGHT, questions, write_answers, write_benchmark
 
 Call = Callable[..., Ended]
@@ -531,17 +530,9 @@ def test_answers_of_100_mb_are_read_a_row_at_a_time(memconform: Call, wmb: Path)
 
 
 @pytest.fixture
-def service(environment: dict[str, str], workspace: Path) -> Iterator[str]:
+def service(service_url: str) -> str:
     """An OpenAI- and Anthropic-compatible service that judges by a script."""
-    with upstream_by_hand(environment) as url:
-        environment |= {
-            "OPENAI_API_KEY": "sk-test",
-            "OPENAI_BASE_URL": f"{url}/v1",
-            "ANTHROPIC_API_KEY": "sk-test",
-            "ANTHROPIC_BASE_URL": url,
-            "MEMCONFORM_CACHE": str(workspace / "cache"),
-        }
-        yield url
+    return service_url
 
 
 def _says(service: str, *replies: tuple[str, str]) -> None:
