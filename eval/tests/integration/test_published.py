@@ -26,7 +26,8 @@ def test_readme_tables_match_the_published_results(
 def test_detects_a_figure_that_was_edited_by_hand(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
-    for name in ("README.md", "datasets/README.md", "docs/BENCH.md", "docs/ANSWERS.md"):
+    docs = ("docs/BENCH.md", "docs/ANSWERS.md", "docs/REPLAY.md")
+    for name in ("README.md", "datasets/README.md", *docs):
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text((CHECKOUT / name).read_text())
     shutil.copytree(CHECKOUT / "results" / "published", workspace / "results" / "published")
@@ -107,9 +108,8 @@ def test_a_quoted_answer_is_found_in_a_report() -> None:
 
 @real
 def test_published_answers_contain_no_text_of_the_benchmarks() -> None:
-    published = [
-        text for path in _ANSWERS for _, text in _texts(json.loads(path.read_text())) if text
-    ]
+    files = [*_ANSWERS, CHECKOUT / "results" / "published" / "replay.json"]
+    published = [text for path in files for _, text in _texts(json.loads(path.read_text())) if text]
     questions = [
         *json.loads((LONGMEMEVAL / "longmemeval_oracle.json").read_text()),
         *(row for talk in json.loads(LOCOMO.read_text()) for row in talk["qa"]),
