@@ -81,11 +81,9 @@ def arbitrate(
     compared = [question for question in arbitrated if question.measured]
     judge = [question.correct for question in compared]
     person = [overrides[question.id].verdict == "correct" for question in compared]
-    skipped = sum(
-        question.id not in overrides for question in chosen[: _reached(chosen, overrides)]
-    )
     is_census = choice.sample is None and choice.only == "all" and len(arbitrated) == len(chosen)
-    is_sample = choice.sample is not None and not skipped
+    # A part of it may be what somebody judged before, chosen by another rule.
+    is_sample = choice.sample is not None and len(arbitrated) == len(chosen)
     representative = bool(compared) and (is_census or is_sample)
     rejects = [mine for mine, truth in zip(judge, person, strict=True) if truth]
     accepts = [mine for mine, truth in zip(judge, person, strict=True) if not truth]
@@ -119,7 +117,7 @@ def arbitrate(
         ],
         notes=[],
     )
-    return report.model_copy(update={"notes": list(_notes(report, choice, skipped, overrides))})
+    return report.model_copy(update={"notes": list(_notes(report, choice, overrides))})
 
 
 def _draw(seed: int, name: str) -> bytes:
@@ -131,11 +129,6 @@ def _is_disputed(question: LmeQuestion) -> bool:
     """Whether votes differ from each other, or the verdict from the exact match."""
     votes = {verdict for vote in question.votes for verdict in (vote.verdict, *vote.verdicts)}
     return len(votes - {None}) > 1 or question.exact_match not in (None, question.correct)
-
-
-def _reached(chosen: Sequence[LmeQuestion], overrides: Overrides) -> int:
-    """How far a person came: the position behind their last verdict."""
-    return max((n for n, each in enumerate(chosen, 1) if each.id in overrides), default=0)
 
 
 def _verdict(question: LmeQuestion) -> str | None:
@@ -171,16 +164,13 @@ def _corrected(
 
 
 def _notes(
-    report: LmeArbitration, choice: ArbitrationChoice, skipped: int, overrides: Overrides
+    report: LmeArbitration, choice: ArbitrationChoice, overrides: Overrides
 ) -> Iterator[str]:
     left = report.selected - report.arbitrated
     if left:
         yield f"{plural(left, 'answer')} of {report.selected} without a verdict of a person"
-    if choice.sample is not None and skipped:
-        yield (
-            f"{plural(skipped, 'answer')} of the sample skipped: the others are no random sample,"
-            " and give no kappa, error rates or corrected score"
-        )
+    if choice.sample is not None and left:
+        yield "a sample judged in part gives no kappa, error rates or corrected score"
     elif choice.sample is None and not report.representative:
         yield (
             f"{choice.only} is no random sample of the answers: no kappa, error rates or corrected"
