@@ -154,6 +154,8 @@ class _Work:
             spent = dollars(session.ledger.committed)
         if not isinstance(finished, ReplayFinished):
             raise TypeError(f"the replay ended with {finished}")
+        if provider := os.environ.get("JB_LLM_PROVIDER"):
+            notes = [*notes, f"The command ran with JB_LLM_PROVIDER={provider}."]
         with replacing(self.folder / "README.md") as target:
             target.write_text(lme_readme(finished, notes, spent))
         show_lme(finished, quiet=options.quiet)

@@ -132,7 +132,7 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
         raise UsageError(
             f"{name} needs {variable}, which is not set",
             code="no_api_key",
-            hint=f"export {variable}=…, or use --judge fake, or --scorer exact",
+            hint=f"export {variable}=…, or give `fake` in place of this model, as in --judge fake",
         )
     hide(key)
     return Endpoint(where, key)

@@ -138,6 +138,9 @@ def _verdict(question: LmeQuestion) -> str | None:
 
 
 def _kappa(judge: Sequence[bool], person: Sequence[bool]) -> Kappa | None:
+    if len(set(judge)) < 2 or len(set(person)) < 2:
+        # It is 0 whatever was judged, and no resampling would show otherwise.
+        return None
     agreement = cohen_agreement(judge, person)
     if agreement is None:
         return None
@@ -179,7 +182,7 @@ def _notes(
     if report.representative:
         yield "the person saw the judge's verdict before deciding, which makes agreement likelier"
     if report.representative and report.kappa is None:
-        yield "kappa is undefined: judge and person gave one verdict throughout"
+        yield "kappa says nothing: judge or person gave one verdict throughout"
     if report.representative and choice.sample is not None and report.corrected is None:
         yield "no corrected score: in this sample the judge is not clearly better than chance"
     if report.corrected is not None and report.score.measured < report.score.expected:

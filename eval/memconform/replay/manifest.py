@@ -169,8 +169,21 @@ def _require_equal(folder: Path, mine: Mapping[str, object]) -> None:
         raise UsageError(
             f"{folder} holds a replay with other settings: {', '.join(differing)}",
             code="resume_mismatch",
-            hint="give another --output, or the same flags as before",
+            hint="give another --output, or the same flags and variables as before: "
+            + "; ".join(
+                f"{name} is {_DECIDED_BY[name]}" for name in differing if name in _DECIDED_BY
+            ),
         )
+
+
+_DECIDED_BY = {
+    "parts": "--sdk or --benchmark-mode",
+    "questions": "--sample-size, --seed or --sample-ids-file",
+    "brain": "the questions, --ingest-mode, --extract-model, --actor-project or JB_LLM_PROVIDER",
+    "reader": "--actor or JB_LLM_PROVIDER",
+    "judge": "--judge or JB_LLM_PROVIDER",
+}
+"""What the names of settings do not say."""
 
 
 def command_line() -> tuple[str, ...]:

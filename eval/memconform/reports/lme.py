@@ -117,10 +117,15 @@ def lme_lines(finished: ReplayFinished) -> Iterator[str]:
         accuracy = accuracy_cell(result.scores.overall)
         yield (
             f"{result.sdk}: {accuracy} of {result.questions_run}"
-            f" ({_recall(result)[0]} {_recall(result)[1]})"
+            f" ({_recall(result)[0]} {_recall(result)[1]} of {_with_gold(result)})"
         )
     if finished.parity is not None:
         yield f"parity: {finished.parity.verdict.value}"
+
+
+def _with_gold(result: LmeResult) -> int:
+    """Questions whose sessions with an answer are looked for."""
+    return sum(bool(row.answer_session_ids) and not row.abstention for row in result.questions)
 
 
 def _recall(result: LmeResult) -> tuple[str, str]:

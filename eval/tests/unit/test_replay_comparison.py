@@ -15,6 +15,7 @@ from memconform.contract.wire import Mode
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import ExitCode, UsageError
 from memconform.parity.records import ParityVerdict
+from memconform.replay.arbitration import _kappa
 from memconform.replay.comparison import compare_sdks
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from memconform.replay.journal import RetrievalJournal
@@ -165,3 +166,10 @@ def test_a_replay_makes_no_forecast_and_offers_none(verb: str) -> None:
     with pytest.raises(Exception, match="No such option") as caught:
         cli(["lme", verb, "--dataset", "d", "--dry-run"], standalone_mode=False)
     assert type(caught.value).__name__ == "NoSuchOption"
+
+
+def test_kappa_of_one_verdict_throughout_is_not_given() -> None:
+    """It was 0.00 (0.00 to 0.00) of three answers, which looked certain."""
+    assert _kappa([True, True, True], [True, False, True]) is None
+    assert _kappa([True, False, True], [True, True, True]) is None
+    assert _kappa([True, False, True, False], [True, False, True, True]) is not None
