@@ -125,6 +125,7 @@ _BUSY = "alive-idle-connections"
 
 
 _LIKE_OTHERS = (
+    *("500 to everything", "401 to everything but health"),
     *("brains, and else 400", "brains, and else 500"),
     *("stores all, and else 404", "stores all, and else 409", "stores all, and else 502"),
 )
