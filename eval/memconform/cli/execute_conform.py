@@ -33,7 +33,12 @@ from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.records import SkipRecord
-from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
+from memconform.reports.conformance import (
+    ConformanceConsole,
+    conform_banner,
+    conform_notes,
+    show_findings,
+)
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
@@ -96,6 +101,7 @@ async def _conform(options: ConformOptions) -> ExitCode:
         skipped=[
             SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped
         ],
+        unprofiled_not_run=unprofiled_not_run(all_cases, options.profile, options.case),
         sdks=sdks,
     )
     _write(options, run, report, selection)
@@ -109,6 +115,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
         echo(f"every check: memconform conform findings {shlex.quote(str(run.path))}", err=True)
     for missing in skipped:
         echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
+    for note in conform_notes(report):
+        echo(note, err=True)
     for sdk in sdks:
         echo(conform_banner(sdk, selection), err=options.json_file == "-")
     echo(f"-> {run.path}", err=True)
@@ -152,6 +160,18 @@ def select_cases(
             "no case is selected", code="nothing_selected", hint="see memconform conform list"
         )
     return entries
+
+
+def unprofiled_not_run(
+    cases: Sequence[CaseVariant], profiles: Sequence[str], globs: Sequence[str]
+) -> list[str]:
+    """Return the cases that belong to no profile and that a choice of profiles leaves out."""
+    if not profiles or ROBUSTNESS in profiles:
+        return []
+    unprofiled = (entry for entry in cases if entry.profile is None)
+    if globs:
+        unprofiled = (e for e in unprofiled if any(_matches(e, glob) for glob in globs))
+    return list(dict.fromkeys(entry.base for entry in unprofiled))
 
 
 def _profile_name(entry: CaseVariant) -> str:

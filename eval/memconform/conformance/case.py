@@ -8,6 +8,7 @@ from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.matcher_validation import check_matcher
 from memconform.conformance.matchers import BadMatcherError
 from memconform.conformance.step_result import StreamEnd
+from memconform.contract.names import Reader
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script
@@ -321,6 +322,10 @@ class Case(Strict):
     """Required profiles, in addition to those of its rules."""
     modes: list[Mode] = Field(default_factory=list)
     """Retrieval modes that a daemon must claim for the case to apply."""
+    any_reader: bool = False
+    """Whether any reader serves, although the case needs `ask` and the scripted upstream."""
+    unclaimed_reader: Reader | None = None
+    """The case applies only to daemons that do not claim this reader."""
     tags: list[Slug] = Field(default_factory=list)
     matrix: dict[Variable, list[Any] | dict[Slug, Any]] = Field(default_factory=dict)
     """Values of each variable, as a list or by label; the case runs for every combination."""

@@ -14,6 +14,7 @@ from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, references, substitute
+from memconform.contract.names import LANGUAGE_MODELS, READER_VARIABLE, Reader
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
@@ -48,6 +49,18 @@ class CaseVariant:
         """Profiles of all its rules, and those it names itself."""
         cited = [rules()[rule].profile for rule in self.case.rules]
         return [profile for profile in (*cited, *self.case.profiles) if profile is not None]
+
+    @property
+    def needed_readers(self) -> frozenset[Reader]:
+        """Readers of which the daemon must claim one; empty if the case needs none of them.
+
+        With the scripted upstream, sdk.toml chooses the reader: one that is a language model.
+        """
+        named = self.case.daemon.env.get(READER_VARIABLE)
+        if named in set(Reader):
+            return frozenset({Reader(named)})
+        scripted = self.case.daemon.upstream == "scripted" and not self.case.any_reader
+        return LANGUAGE_MODELS if scripted and Profile.ASK in self.needed_profiles else frozenset()
 
     @property
     def is_disruptive(self) -> bool:

@@ -113,6 +113,10 @@ class SdkResult(Record):
     took_s: float = 0.0
     stale_known: list[str] = Field(default_factory=list)
     """Known causes of failures that no longer occur."""
+    readers: list[str] | None = None
+    """Readers that the SDK claims; None if it claims all."""
+    unclaimed_reader_cases: list[str] = Field(default_factory=list)
+    """Case variants that were skipped because they need a reader that it does not claim."""
 
     def counts(self) -> dict[Result, int]:
         """Count checks by result; results that did not occur count 0."""
@@ -145,6 +149,8 @@ class ConformReport(Origin, ReportHeader):
     sdk_references: dict[str, str]
     """The value of `--sdk`, by the SDK's name."""
     skipped: list[SkipRecord] = Field(default_factory=list)
+    unprofiled_not_run: list[str] = Field(default_factory=list)
+    """Cases that belong to no profile and were not run because --profile selects others."""
     sdks: list[SdkResult]
 
 

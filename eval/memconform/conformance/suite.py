@@ -14,7 +14,13 @@ from memconform.conformance.causes import start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.conformance.running import CaseRun, run_case, skip_reason, skipped_case
+from memconform.conformance.running import (
+    CaseRun,
+    reader_skip_reason,
+    run_case,
+    skip_reason,
+    skipped_case,
+)
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
@@ -105,12 +111,15 @@ async def conform(
     results: dict[str, CaseResult] = {}
     queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
     applicable: list[CaseVariant] = []
+    of_other_readers: list[str] = []
     for entry in entries:
         why = skip_reason(entry, runner)
         if why is None:
             applicable.append(entry)
         else:
             results[entry.id] = skipped_case(entry, Result.NOT_APPLICABLE, why)
+            if entry.needed_readers and why == reader_skip_reason(entry, runner):
+                of_other_readers.append(entry.id)
     stopping = asyncio.Event()
     job_runner = _JobRunner(
         name=name,
@@ -148,6 +157,8 @@ async def conform(
             modes=[mode.value for mode in runner.modes or ()],
             cases=mark_stale([results[entry.id] for entry in entries], name, known),
             problems=problems,
+            readers=None if runner.readers is None else [r.value for r in runner.readers],
+            unclaimed_reader_cases=of_other_readers,
             took_s=round(time.perf_counter() - started, 3),
         )
     )

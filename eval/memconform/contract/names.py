@@ -28,3 +28,19 @@ class Profile(StrEnum):
     DOCUMENTS = "documents"
     EVENTS = "events"
     AUTH = "auth"
+
+
+class Reader(StrEnum):
+    """What answers questions: a value of `JB_LLM_PROVIDER`."""
+
+    FAKE = "fake"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
+
+
+LANGUAGE_MODELS = frozenset(Reader) - {Reader.FAKE}
+"""Readers that are language models."""
+
+READER_VARIABLE = "JB_LLM_PROVIDER"
+"""Selects the reader of a daemon."""

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from memconform.contract.dialect import Dialect
+from memconform.contract.names import READER_VARIABLE, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
 from memconform.errors import UsageError, nearest
@@ -165,6 +166,8 @@ class Capabilities(_Table):
 
     profiles: list[Profile] = Field(min_length=1)
     modes: list[Mode] = Field(min_length=1)
+    readers: list[Reader] | None = Field(default=None, min_length=1)
+    """Readers of the profile `ask`; None claims all. Cases of the others are skipped."""
 
 
 class Manifest(_Table):
@@ -195,7 +198,7 @@ def load_manifest(path: Path) -> Manifest:
     """
     try:
         content = path.read_text(encoding="utf-8-sig")
-        return Manifest.model_validate(tomllib.loads(content))
+        manifest = Manifest.model_validate(tomllib.loads(content))
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}", code="manifest_missing", hint="check --sdk"
@@ -207,6 +210,25 @@ def load_manifest(path: Path) -> Manifest:
     except ValidationError as error:
         faults = validation_faults(error, place=_place, known=_keys, quoted=True)
         raise _invalid(path, "\n".join(faults)) from error
+    if contradictions := list(_contradictions(manifest)):
+        raise _invalid(path, "\n".join(contradictions))
+    return manifest
+
+
+def _contradictions(manifest: Manifest) -> Iterator[str]:
+    """Yield what `readers` excludes and another table uses: a claim must not hide a reader."""
+    readers = manifest.capabilities.readers
+    if readers is None:
+        return
+    if Profile.ASK not in manifest.capabilities.profiles:
+        yield "[capabilities] readers: needs 'ask' in profiles"
+    tables = {"env.set": manifest.env.set}
+    if manifest.upstream is not None:
+        tables["upstream.scripted"] = manifest.upstream.scripted
+    for table, variables in tables.items():
+        used = variables.get(READER_VARIABLE)
+        if used in set(Reader) - set(readers):
+            yield f"[{table}] {READER_VARIABLE}: {used!r} is not among [capabilities] readers"
 
 
 def _invalid(path: Path, faults: str) -> UsageError:

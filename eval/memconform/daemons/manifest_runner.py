@@ -125,6 +125,8 @@ class ManifestRunner(SdkRunner):
         self.language = manifest.language
         self.profiles = tuple(manifest.capabilities.profiles)
         self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
+        readers = manifest.capabilities.readers
+        self.readers = None if readers is None else tuple(readers)
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
         self.known_failures = folder / manifest.known.file if manifest.known else None
         self.seed = manifest.seed

@@ -4,7 +4,15 @@ import shlex
 from collections.abc import Sequence
 
 from memconform.conformance.findings import Finding, count_line, families, findings
-from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
+from memconform.conformance.names import ROBUSTNESS
+from memconform.conformance.results import (
+    RED,
+    CaseResult,
+    Check,
+    ConformReport,
+    Result,
+    SdkResult,
+)
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.printing.console import SafeConsole, styled
@@ -46,9 +54,32 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
         verdict = "NOT conformant"
     elif sdk.exit_code == 0 and counts[Result.XFAIL]:
         verdict = f"conformant except for {plural(counts[Result.XFAIL], 'known failure')}"
+    if sdk.readers is not None and verdict.startswith("conformant"):
+        verdict += f" with the {_readers(sdk.readers)} only"
     if selection and sdk.exit_code == 0:
         return f"{', '.join([line, *others])}; other rules were not tested"
     return f"{', '.join([line, *others])}: {verdict}"
+
+
+def conform_notes(report: ConformReport) -> list[str]:
+    """Lines about cases that were not run and that no count of checks shows."""
+    notes = []
+    for sdk in report.sdks:
+        if sdk.readers is not None:
+            cases = plural(len(sdk.unclaimed_reader_cases), "case variant")
+            notes.append(
+                f"{sdk.sdk} claims the {_readers(sdk.readers)} only: {cases} of other readers"
+                " skipped, not passed"
+            )
+    if report.unprofiled_not_run:
+        cases = plural(len(report.unprofiled_not_run), "case")
+        verb = "belongs" if len(report.unprofiled_not_run) == 1 else "belong"
+        notes.append(f"not run: {cases} that {verb} to no profile; add --profile {ROBUSTNESS}")
+    return notes
+
+
+def _readers(names: Sequence[str]) -> str:
+    return f"{'reader' if len(names) == 1 else 'readers'} {', '.join(names)}"
 
 
 def _skip_reasons(sdk: SdkResult) -> str:

@@ -6,7 +6,7 @@ from memconform.conformance.findings import Finding, count_line, findings
 from memconform.conformance.results import RED, ConformReport, Result, SdkResult
 from memconform.printing.escaping import escape_markdown, printable
 from memconform.printing.plurals import plural
-from memconform.reports.conformance import conform_banner, shortened
+from memconform.reports.conformance import conform_banner, conform_notes, shortened
 
 _SHOWN = 50
 """Maximum number of causes per SDK: nobody reads a longer summary, and CI servers cut it."""
@@ -40,6 +40,7 @@ def conformance_markdown(report: ConformReport, selection: str = "") -> str:
         lines.append(_row([*cells, f"{sdk.took_s:.0f}"]))
     if selection:
         lines.append(f"\nTested: {escape_markdown(selection)}; other rules were not tested.")
+    lines += [f"\n{escape_markdown(note)}." for note in conform_notes(report)]
     lines += [
         f"\n{escape_markdown(s.sdk)} skipped: {escape_markdown(s.reason)}" for s in report.skipped
     ]
