@@ -194,7 +194,7 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
 @click.command(
     "convert",
     cls=Command,
-    examples=("memconform datasets convert locomo10.json --output memini.json",),
+    examples=("memconform datasets convert locomo10.json -o memini.json",),
     exit_codes=_INVALID,
 )
 @_benchmark
@@ -210,9 +210,9 @@ def convert_command(
     benchmark = open_benchmark(path, name, format_options)
     target_path = Path(output)
     if target_path.exists() and target_path.samefile(path):
-        raise click.UsageError("--output would replace the benchmark itself")
+        raise click.UsageError("--output-file would replace the benchmark itself")
     if target_path.suffix in PACKED:
-        raise click.UsageError(f"--output: cannot write packed files ({target_path.suffix})")
+        raise click.UsageError(f"--output-file: cannot write packed files ({target_path.suffix})")
     with json_target(output) as target:
         for piece in memini_json(path.stem, benchmark):
             target.write_text(piece)

@@ -9,7 +9,9 @@ from memconform.cli.conform_options import CASES_GROUP, ConformOptions, cases_fo
 from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.lazy import LazyGroup, carry_out
 from memconform.cli.options import (
+    case_env,
     json_file,
+    keep,
     log_level,
     markdown,
     output,
@@ -71,6 +73,8 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     },
 )
 @sdks(required=False)
+@case_env
+@keep
 @option(
     "--profile",
     group=CASES_GROUP,

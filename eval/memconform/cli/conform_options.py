@@ -27,6 +27,8 @@ class ConformOptions:
 
     sdk: tuple[str, ...]
     no_skip: bool
+    env: tuple[str, ...]
+    keep: bool
     profile: tuple[str, ...]
     case: tuple[str, ...]
     cases: Path

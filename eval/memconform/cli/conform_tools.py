@@ -11,8 +11,10 @@ import click
 from memconform.cli.conform_options import cases_folder
 from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.options import json_file, results
+from memconform.cli.options import case_env, json_file, results
 from memconform.cli.targets import json_target
+from memconform.cli.values import daemon_variables
+from memconform.conformance.applicability import skip_reason
 from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explaining import explain_case
@@ -20,7 +22,7 @@ from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import Check, exit_code_of
-from memconform.conformance.running import CaseRun, check_ids, run_case, skip_reason
+from memconform.conformance.running import CaseRun, check_ids, run_case
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
 from memconform.conformance.suite import brain_id
@@ -154,13 +156,15 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
 )
 @click.argument("run")
 @click.argument("check")
+@case_env
 @results
-def replay(run: str, check: str, output: Path) -> ExitCode:
+def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode:
     """Repeat the case of a check against its SDK.
 
     RUN is the id of a conform run, or its folder. CHECK is `sdk:case#slot`, or `case#slot` for all
-    SDKs of the run. Every request and response is shown.
+    SDKs of the run. Every request and response is shown; give the --env of the run again.
     """
+    variables = daemon_variables(env)
     report = read_report(output, run)
     sdk, colon, name = check.partition(":")
     if not colon:
@@ -174,7 +178,7 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
             hint=f"it has results of {', '.join(report.sdk_references)}",
         )
     configure_logs("warning")
-    return run_to_end(_replay(entry, references))
+    return run_to_end(_replay(entry, references, variables))
 
 
 @click.command(
@@ -226,11 +230,12 @@ def _has_cause(check: Check, globs: tuple[str, ...]) -> bool:
     )
 
 
-async def _replay(entry: CaseVariant, references: list[str]) -> ExitCode:
+async def _replay(entry: CaseVariant, references: list[str], variables: dict[str, str]) -> ExitCode:
     cancel_on_signals()
     codes: list[ExitCode] = []
     for reference in references:
         runner = find_runner(reference, working_folder())
+        runner.use_variables(variables)
         reason = skip_reason(entry, runner)
         if reason is not None:
             raise UsageError(f"{runner.name}: {reason}", code="not_applicable", hint="see sdk.toml")

@@ -6,7 +6,7 @@ import click
 
 from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import header, log_level, upstream
+from memconform.cli.options import env, header, keep, log_level, upstream
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
 
@@ -18,6 +18,8 @@ class DoctorOptions:
     sdk: str
     upstream: UpstreamKind
     header: tuple[str, ...]
+    env: tuple[str, ...]
+    keep: bool
     log_level: str
 
 
@@ -39,11 +41,14 @@ class DoctorOptions:
     " url:http://127.0.0.1:PORT for a running daemon.",
 )
 @upstream
+@env
+@keep
 @header
 @log_level
-def command(sdk: str, upstream: UpstreamKind, header: tuple[str, ...], log_level: str) -> ExitCode:
+def command(**flags: object) -> ExitCode:
     """Try an SDK step by step: build, start, ingest, search, ask, stop.
 
     A failing step is shown with its cause; later steps are tried where that makes sense.
     """
-    return carry_out("execute_doctor:doctor", DoctorOptions(sdk, upstream, header, log_level))
+    options = DoctorOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
+    return carry_out("execute_doctor:doctor", options)

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,10 +10,13 @@ from pathlib import Path
 from memconform.cli.conform_options import ConformOptions
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
+from memconform.cli.values import daemon_variables
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.findings import findings, known_list
+from memconform.conformance.keeping import KeptDaemons
 from memconform.conformance.known import (
     KnownFailure,
     choice_entry,
@@ -24,10 +27,17 @@ from memconform.conformance.known import (
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.running import check_ids
-from memconform.conformance.session import Target, run_session, write_suite_report
+from memconform.conformance.session import (
+    Target,
+    drop_logs,
+    run_session,
+    tidy,
+    write_suite_report,
+)
 from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
@@ -54,12 +64,29 @@ def run_conform(options: ConformOptions) -> ExitCode:
 
 async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
+    if not options.keep:
+        return await _check(options, None)
+    async with KeptDaemons() as kept:
+        code = await _check(options, kept)
+        if daemons := kept.daemons():
+            named = [KeptDaemon.of(sdk, daemon) for sdk, daemon in daemons]
+            await wait_until_interrupted(named, kept.hints())
+        else:
+            for line in ("no daemon is left to keep", *kept.hints()):
+                echo(Lines(line), err=True)
+    return code
+
+
+async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     all_cases = catalog(options.cases)
     entries = select_cases(all_cases, options.profile, options.case)
     complete = len(entries) == len(all_cases)
     selection = describe_selection(options.profile, options.case, options.cases, complete=complete)
+    variables = daemon_variables(options.env)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
-    targets = [_target(runner.name, reference) for runner, reference in present]
+    for runner, _ in present:
+        runner.use_variables(variables)
+    targets = [_target(runner.name, reference, variables) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:
         known += _known_in_manifest(target)
@@ -71,6 +98,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
     )
     results: dict[str, SdkResult] = {}
     console = ConformanceConsole(len(entries), [target.name for target in targets])
+    if kept is not None:
+        kept.at_end(lambda: tidy(run))
     with console:
         events = run_session(
             targets,
@@ -80,6 +109,7 @@ async def _conform(options: ConformOptions) -> ExitCode:
             daemons=options.daemons,
             stop_at_first=options.stop_at_first,
             trace=options.trace,
+            keep=kept,
         )
 
         def collect(event: Event) -> None:
@@ -101,12 +131,17 @@ async def _conform(options: ConformOptions) -> ExitCode:
         skipped=[
             SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped
         ],
+        variables={r.name: given for r, _ in present if (given := r.variables())},
         unprofiled_not_run=unprofiled_not_run(all_cases, options.profile, options.case),
         sdks=sdks,
     )
     _write(options, run, report, selection)
-    # The daemon of the curl commands has been stopped; `replay`, which knows only the shipped
-    # cases, starts it again.
+    if code == 0 and kept is None:
+        drop_logs(run)
+    elif code == 0 and kept is not None:
+        kept.at_end(lambda: drop_logs(run))
+    # Without --keep, the daemon of the curl commands has been stopped; `replay`, which knows only
+    # the shipped cases, starts it again.
     shipped = options.cases == CASES
     replay = f"memconform conform replay {shlex.quote(str(run.path))}" if shipped else ""
     for sdk in sdks:
@@ -183,9 +218,15 @@ def _matches(entry: CaseVariant, glob: str) -> bool:
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
 
-def _target(name: str, reference: str) -> Target:
+def _target(name: str, reference: str, variables: Mapping[str, str]) -> Target:
     folder = working_folder()
-    return Target(name, reference, lambda: find_runner(reference, folder))
+
+    def make_runner() -> SdkRunner:
+        runner = find_runner(reference, folder)
+        runner.use_variables(variables)
+        return runner
+
+    return Target(name, reference, make_runner)
 
 
 def _known_in_manifest(target: Target) -> list[KnownFailure]:

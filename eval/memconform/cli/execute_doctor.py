@@ -7,9 +7,10 @@ from pathlib import Path
 
 from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.values import request_headers
+from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
+from memconform.cli.values import daemon_variables, request_headers
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import indent
@@ -24,13 +25,19 @@ def doctor(options: DoctorOptions) -> ExitCode:
     """Try an SDK step by step; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
-    return run_to_end(_examine(options.sdk, options.upstream, headers))
+    return run_to_end(_examine(options, headers))
 
 
-async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) -> ExitCode:
+async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
-    runner = find_runner(sdk, working_folder())
-    runner.use_upstream(upstream)
+    runner = find_runner(options.sdk, working_folder())
+    runner.use_upstream(options.upstream)
+    runner.use_variables(daemon_variables(options.env))
+
+    async def keep(daemon: Daemon, brain: str) -> None:
+        hints = [f"brain {brain} has the documents of these steps"]
+        await wait_until_interrupted([KeptDaemon.of(runner.name, daemon)], hints)
+
     failures: list[ExitCode] = []
     # A step that is tried again with the lines that may help is one step.
     failed_steps: set[str] = set()
@@ -38,7 +45,15 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
-        async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
+        examined = examine(
+            runner,
+            Path(folder),
+            headers,
+            options.upstream,
+            progress=lambda line: echo(f"  {line}", err=True),
+            before_end=keep if options.keep else None,
+        )
+        async with aclosing(examined) as steps:
             async for step in steps:
                 _show(step)
                 helpful += step.remedies

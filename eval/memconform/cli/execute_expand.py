@@ -52,7 +52,7 @@ def expand(options: ExpandOptions) -> ExitCode:
         raise UsageError(
             "the report is written beside the file, which cannot be standard output",
             code="bad_option",
-            hint="give --output the path of a file",
+            hint="give --output-file the path of a file",
         )
     calls = Calls(_benchmark(options), options.kind)
     if options.dry_run:

@@ -6,19 +6,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from memconform.cli.fuzz_options import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
+from memconform.cli.values import daemon_variables
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
-from memconform.fuzzing.failures import BrainLostError
+from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.fuzzing.session import Disagreement
 from memconform.fuzzing.writing import case_file
@@ -38,13 +41,37 @@ from memconform.storage.writing import replacing
 def fuzz(options: FuzzOptions) -> ExitCode:
     """Send random requests to the SDKs of a command line."""
     configure_logs(options.log_level)
-    return run_to_end(_fuzz(options))
+    return run_to_end(_fuzz_and_keep(options))
 
 
-async def _fuzz(options: FuzzOptions) -> ExitCode:
+async def _fuzz_and_keep(options: FuzzOptions) -> ExitCode:
+    """Search for a disagreement; with --keep, the daemons end on a signal only."""
     cancel_on_signals()
+    async with AsyncExitStack() as stack:
+        code, targets = await _fuzz(options, stack)
+        if options.keep:
+            await wait_until_interrupted([_kept(sdk, target) for sdk, target in targets.items()])
+    return code
+
+
+def _kept(sdk: str, target: FuzzTarget) -> KeptDaemon:
+    async def wait_exit() -> str:
+        while not (status := target.exit_status()):  # noqa: ASYNC110 - it is told to no event
+            await asyncio.sleep(0.5)
+        return status
+
+    return KeptDaemon(sdk, target.address, wait_exit)
+
+
+async def _fuzz(
+    options: FuzzOptions, stack: AsyncExitStack
+) -> tuple[ExitCode, Mapping[str, FuzzTarget]]:
+    """Search for a disagreement; return also the daemons, which run until `stack` is left."""
+    variables = daemon_variables(options.env)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
     runners = [runner for runner, _ in present]
+    for runner in runners:
+        runner.use_variables(variables)
     if len(runners) < 2:
         raise UsageError(
             "fuzz compares daemons with each other and needs at least two SDKs",
@@ -55,29 +82,28 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     profiles = set.intersection(*(set(runner.profiles) for runner in runners))
     stop = threading.Event()
-    with (
-        tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder,
-        FuzzConsole(options.examples) as console,
-    ):
-        async with session.serve_sdks(runners, Path(folder)) as targets:
-            search = asyncio.create_task(
-                asyncio.to_thread(
-                    session.find_disagreement,
-                    targets,
-                    profiles,
-                    examples=options.examples,
-                    seed_value=seed,
-                    tried=console.advance,
-                    stop=stop,
-                )
+    temporary = tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True)
+    folder = Path(stack.enter_context(temporary))
+    with FuzzConsole(options.examples) as console:
+        targets = await stack.enter_async_context(session.serve_sdks(runners, folder))
+        search = asyncio.create_task(
+            asyncio.to_thread(
+                session.find_disagreement,
+                targets,
+                profiles,
+                examples=options.examples,
+                seed_value=seed,
+                tried=console.advance,
+                stop=stop,
             )
-            try:
-                outcome = await asyncio.shield(search)
-            except BrainLostError as error:
-                raise _daemon_error(error, seed) from error
-            finally:
-                stop.set()
-                await asyncio.gather(search, return_exceptions=True)
+        )
+        try:
+            outcome = await asyncio.shield(search)
+        except BrainLostError as error:
+            raise _daemon_error(error, seed) from error
+        finally:
+            stop.set()
+            await asyncio.gather(search, return_exceptions=True)
     found = outcome.disagreement
     record = None if found is None else await asyncio.to_thread(_write_case, options.output, found)
     code = ExitCode.FAILED if found is not None or outcome.resets else ExitCode.OK
@@ -96,7 +122,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         exit_code=int(code),
     )
     _show(options, report, skipped)
-    return code
+    return code, targets
 
 
 def _daemon_error(error: BrainLostError, seed: int) -> DaemonError:

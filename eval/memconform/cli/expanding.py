@@ -70,8 +70,10 @@ class ExpandOptions(CallFlags):
 @partial(call_options, group=_MODEL)
 @option(
     "-o",
-    "--output",
+    "--output-file",
+    "output",
     group=OUTPUT,
+    aliases=("--output",),
     required=True,
     metavar="FILE",
     callback=writable,

@@ -7,7 +7,7 @@ import click
 from memconform.cli.fuzz_options import FuzzOptions
 from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, log_level, schema, sdks
+from memconform.cli.options import env, json_file, keep, log_level, schema, sdks
 from memconform.errors import ExitCode
 
 _REQUESTS = "What to send"
@@ -27,6 +27,8 @@ _REQUESTS = "What to send"
     },
 )
 @sdks(required=True)
+@env
+@keep
 @option(
     "--examples",
     group=_REQUESTS,
@@ -50,7 +52,7 @@ _REQUESTS = "What to send"
     type=click.Path(path_type=Path, file_okay=False),
     default="results/fuzz",
     metavar="DIR",
-    help="Folder to write the case of a disagreement to.",
+    help="Folder to write results to: the case of a disagreement.",
 )
 @json_file
 @schema("fuzzing.results:FuzzReport")

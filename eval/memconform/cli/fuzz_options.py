@@ -10,6 +10,8 @@ class FuzzOptions:
 
     sdk: tuple[str, ...]
     no_skip: bool
+    env: tuple[str, ...]
+    keep: bool
     examples: int
     seed: int | None
     output: Path

@@ -118,10 +118,10 @@ def compile_command(
         raise click.UsageError("--min-filler is more than --max-filler")
     target_path = Path(output)
     if target_path.suffix in PACKED:
-        raise click.UsageError(f"--output: cannot write packed files ({target_path.suffix})")
+        raise click.UsageError(f"--output-file: cannot write packed files ({target_path.suffix})")
     inputs = [path for path in (evidence, *fillers, sessions, attributes) if path is not None]
     if target_path.exists() and any(target_path.samefile(path) for path in inputs):
-        raise click.UsageError("--output would replace an input file")
+        raise click.UsageError("--output-file would replace an input file")
     sources = Sources(evidence, fillers, sessions, attributes)
     shape = Shape(min_filler, max_filler, max_chars, seed)
     questions = fillers_drawn = fillers_dropped = 0

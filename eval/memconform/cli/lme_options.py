@@ -289,7 +289,8 @@ def replay_options(command: _Command) -> _Command:
             type=click.Path(path_type=Path, file_okay=False),
             metavar="DIR",
             show_default="results/lme-<time>, or results/tri-lme-<time>",
-            help="Folder of the results. With that of an interrupted command, it is continued.",
+            help="Folder to write results to. With that of an interrupted command, it is"
+            " continued.",
         ),
         quiet,
         log_level,

@@ -36,7 +36,7 @@ results = option(
     type=click.Path(path_type=Path),
     default="results",
     metavar="DIR",
-    help="Folder in which run ids are looked up.",
+    help="Folder of results, in which run ids are looked up.",
 )
 
 
@@ -106,6 +106,24 @@ env = option(
     metavar="NAME=VALUE",
     help="Set a daemon variable; takes precedence over all others and is recorded in the result."
     " May be given several times.",
+)
+
+case_env = option(
+    "--env",
+    group=DAEMONS,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a daemon variable; takes precedence over all others but those that a case sets"
+    " itself, and is recorded in the result. May be given several times.",
+)
+"""`--env` of the commands that run cases."""
+
+keep = option(
+    "--keep",
+    group=DAEMONS,
+    is_flag=True,
+    help="Leave daemons running after the result until Ctrl-C; their addresses and the process to"
+    " stop are printed.",
 )
 
 header = option(
@@ -180,8 +198,10 @@ json_file = option(
 
 output_file = option(
     "-o",
-    "--output",
+    "--output-file",
+    "output",
     group=OUTPUT,
+    aliases=("--output",),
     required=True,
     metavar="FILE",
     callback=writable,

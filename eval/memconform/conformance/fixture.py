@@ -5,21 +5,20 @@ import json
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 
 from memconform.client.timing import time_limit
 from memconform.conformance.case import DaemonSettings, Server
 from memconform.conformance.controls import Controls
+from memconform.conformance.process_report import ProcessReport, inspect_tree
 from memconform.conformance.transport import certificates
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess
-from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import DaemonError, UsageError
@@ -48,28 +47,6 @@ class UntestableError(Exception):
 NOT_MANAGED = "memconform did not start the daemon"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessReport:
-    """The result of a `process` step."""
-
-    alive: bool
-    """Whether the daemon runs, or for `fails_to_start` whether it started."""
-    ended: str = ""
-    """How it exited: `exit status 0`, `killed by SIGKILL`."""
-    log: str = ""
-    """The daemon's output; only its last lines if it has exited or did not start."""
-    listening: tuple[str, ...] = ()
-    """Addresses on which its process tree listens."""
-    connections: int = 0
-    """Number of established connections of its process tree, including the harness's own."""
-
-    def value(self) -> dict[str, Any]:
-        """Return the report as JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {
-            "listening": list(self.listening)
-        }
-
-
 class Fixture:
     """A daemon, its upstream and its state folder. Use as an async context manager.
 
@@ -84,8 +61,18 @@ class Fixture:
         run_id: str,
         *,
         has_controls: bool = True,
+        keeps_brains: bool = False,
     ) -> None:
-        """`has_controls`: whether rejections are compared with valid requests; see `Controls`."""
+        """Create it; nothing is started.
+
+        Args:
+            runner: Starts the daemon.
+            settings: What the daemon needs.
+            folder: Holds its state and log.
+            run_id: Prefix of the daemon's run id.
+            has_controls: Whether rejections are compared with valid requests; see `Controls`.
+            keeps_brains: Whether the brains of failed cases are not deleted.
+        """
         self.runner = runner
         self.controls = (
             Controls(settings.env, by_path=runner.seed.via in ("documents", "disk"))
@@ -96,6 +83,11 @@ class Fixture:
         self.folder = folder.absolute()
         self.run_id = run_id
         self.outside = self.folder / "outside.txt"
+        self.keeps_brains = keeps_brains
+        self.kept_brains: dict[str, str] = {}
+        """Brains of failed cases that were not deleted, by case."""
+        self.addresses: set[str] = set()
+        """The base URLs at which the daemon has been served."""
         self._settings = settings
         self._stack = AsyncExitStack()
         self._upstream: Daemon | None = None
@@ -172,6 +164,16 @@ class Fixture:
         if server not in self._daemons:
             raise UntestableError(f"the {server} is not running")
         return self._daemons[server][1].base_url
+
+    @property
+    def daemon(self) -> Daemon:
+        """The running daemon.
+
+        Raises:
+            UntestableError: if it is not running.
+        """
+        self.address("daemon")
+        return self._daemons["daemon"][1]
 
     @property
     def has_upstream(self) -> bool:
@@ -254,6 +256,7 @@ class Fixture:
         daemon = await stack.enter_async_context(self.runner.serve(launch))
         self._daemons[server] = stack, daemon
         if server == "daemon":
+            self.addresses.add(daemon.base_url)
             self._has_own_settings = not (env or arguments or only_stdout or without_host)
 
     async def answers(self) -> bool:
@@ -339,7 +342,7 @@ class Fixture:
         """
         process = self._process()
         log = await asyncio.to_thread(process.output, 0)
-        return await asyncio.to_thread(_inspect, process.pid, log.decode("utf-8", "replace"))
+        return await asyncio.to_thread(inspect_tree, process.pid, log.decode("utf-8", "replace"))
 
     def _process(self) -> DaemonProcess:
         """Return the daemon's process.
@@ -360,26 +363,6 @@ class Fixture:
                 f"{self.runner.name} was not started by memconform: its process is unknown",
                 f"{NOT_MANAGED}, so its process is unknown",
             )
-
-
-def _inspect(pid: int, log: str) -> ProcessReport:
-    listening: set[str] = set()
-    connections = 0
-    for process in process_tree(pid):
-        try:
-            for connection in process.net_connections(kind="inet"):
-                if connection.status == psutil.CONN_LISTEN:
-                    listening.add(connection.laddr.ip)
-                elif connection.status == psutil.CONN_ESTABLISHED:
-                    connections += 1
-        except psutil.NoSuchProcess:
-            continue
-    return ProcessReport(
-        alive=True,
-        log=log,
-        listening=tuple(sorted(listening)),
-        connections=connections,
-    )
 
 
 def script_body(script: Script | None) -> bytes:

@@ -149,6 +149,8 @@ class ConformReport(Origin, ReportHeader):
     sdk_references: dict[str, str]
     """The value of `--sdk`, by the SDK's name."""
     skipped: list[SkipRecord] = Field(default_factory=list)
+    variables: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """What the shell and --env set for the daemons, by SDK, with secrets masked."""
     unprofiled_not_run: list[str] = Field(default_factory=list)
     """Cases that belong to no profile and were not run because --profile selects others."""
     sdks: list[SdkResult]

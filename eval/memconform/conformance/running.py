@@ -28,7 +28,6 @@ from memconform.conformance.variables import MissingPartError, UnknownVariableEr
 from memconform.conformance.wire import WireFault
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.wire import Profile
-from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
 from memconform.upstream.script import Script
@@ -57,33 +56,6 @@ class CaseRun:
 def check_ids(entry: CaseVariant) -> list[str]:
     """Return the ids of all checks of a case, including `wire` and `alive`."""
     return [f"{entry.id}#{slot}" for slot in (*dict.fromkeys(entry.slots()), *IMPLICIT)]
-
-
-def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
-    """Return why a case does not apply to this SDK; None if it does."""
-    claimed = set(runner.profiles)
-    for profile in entry.needed_profiles:
-        if profile not in claimed:
-            return f"profile {profile.value} is not claimed"
-    modes = runner.modes
-    scripted = entry.case.daemon.upstream == "scripted"
-    if modes is not None and scripted:
-        modes = (*modes, *runner.scripted_modes)
-    for mode in entry.case.modes:
-        if modes is not None and mode not in modes:
-            return f"mode {mode.value} is not claimed"
-    return reader_skip_reason(entry, runner)
-
-
-def reader_skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
-    """Return why a case does not apply to the readers of this SDK; None if it does."""
-    needed, claimed = entry.needed_readers, runner.readers
-    if claimed is not None and needed and needed.isdisjoint(claimed):
-        return f"reader {' or '.join(sorted(reader.value for reader in needed))} is not claimed"
-    unclaimed = entry.case.unclaimed_reader
-    if unclaimed is not None and (claimed is None or unclaimed in claimed):
-        return f"reader {unclaimed.value} is claimed"
-    return None
 
 
 _VACUOUS = "a rejection proves nothing, because a valid request is not served either"
@@ -134,7 +106,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
         stop = _stop(error, fixture, entry)
     finally:
-        await _clean_up(entry, context)
+        await _clean_up(entry, context, keep=_is_kept(entry, fixture, results, stop))
     broken = any(outcome.ended == "cut" for outcome in context.exchanges)
     exit_reason = context.start_failure or await fixture.unexpected_exit(suspected=broken)
     exited = ""
@@ -246,11 +218,30 @@ async def _require_status(
         raise stopped(context, outcome, (status,), why)
 
 
-async def _clean_up(entry: CaseVariant, context: CaseContext) -> None:
+def _is_kept(
+    entry: CaseVariant, fixture: Fixture, results: CheckResults, stop: _Stop | None
+) -> bool:
+    """Whether what a failed case left on the daemon stays there, for its curl commands."""
+    states = results.states.values()
+    has_failed = bool(results.wire) or any(state.faults for state in states)
+    # Such a case is run again, and creates its brain again.
+    is_repeated = entry.case.concurrent and (
+        stop is not None or any(state.vacuous for state in states)
+    )
+    return fixture.keeps_brains and has_failed and not is_repeated
+
+
+async def _clean_up(entry: CaseVariant, context: CaseContext, *, keep: bool) -> None:
     """Run the teardown, delete the brain and close all connections.
 
-    Failures here are not what the case is about, and must not discard its results.
+    `keep` leaves out the first two. Failures here are not what the case is about, and must not
+    discard its results.
     """
+    if keep and not context.hung:
+        context.fixture.kept_brains[entry.id] = context.variables()["brain"]
+        with suppress(Exception):
+            await context.close()
+        return
     try:
         async with asyncio.timeout(10):
             await StepExecutor(context).run(entry.case.teardown, CheckResults())

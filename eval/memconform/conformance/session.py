@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.keeping import KeptDaemons
 from memconform.conformance.known import KnownFailure
 from memconform.conformance.results import RED, ConformReport
 from memconform.conformance.running import CaseRun
@@ -39,6 +40,7 @@ async def run_session(
     daemons: int,
     stop_at_first: bool,
     trace: bool,
+    keep: KeptDaemons | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Run the cases on all SDKs and yield events as they happen.
 
@@ -50,6 +52,7 @@ async def run_session(
         daemons: Maximum number of daemons that run at once.
         stop_at_first: Start no more cases on an SDK after the first failing one.
         trace: Store the wire traces of all cases instead of the failing ones only.
+        keep: Takes over daemons that stay up; the caller then calls `tidy` once they have ended.
     """
     slots = asyncio.Semaphore(daemons)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -64,6 +67,7 @@ async def run_session(
             run_id=run.path.name,
             slots=slots,
             stop=lambda case: stop_at_first and case.result in RED,
+            keep=keep,
         )
         async with aclosing(events):
             async for event in events:
@@ -87,7 +91,8 @@ async def run_session(
     finally:
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
-        await asyncio.to_thread(_tidy, run.path / "daemons")
+        if keep is None:
+            await asyncio.to_thread(tidy, run)
 
 
 def save_wire(folder: Path, sdk: str, run: CaseRun) -> None:
@@ -110,8 +115,9 @@ def transcript(outcome: StepResult) -> bytes:
     return "\n".join([*lines, shown]).encode("utf-8", "replace") + failed.encode()
 
 
-def _tidy(folder: Path) -> None:
+def tidy(run: RunFolder) -> None:
     """Delete the state folders of the daemons, and mask the secrets in their logs, which stay."""
+    folder = run.path / "daemons"
     if folder.is_dir():
         for log in folder.rglob("daemon.log"):
             redact_file(log)
@@ -120,13 +126,16 @@ def _tidy(folder: Path) -> None:
 
 
 def write_suite_report(run: RunFolder, report: ConformReport) -> Path:
-    """Write the report, and delete the logs of daemons if nothing failed."""
+    """Write the report to the run's folder."""
     path = run.path / REPORT
     with replacing(path) as file:
         file.write_json(report)
-    if report.exit_code == 0:
-        shutil.rmtree(run.path / "daemons", ignore_errors=True)
     return path
+
+
+def drop_logs(run: RunFolder) -> None:
+    """Delete the logs of daemons, which nobody needs if nothing failed."""
+    shutil.rmtree(run.path / "daemons", ignore_errors=True)
 
 
 def read_report(output: Path, run: str) -> ConformReport:

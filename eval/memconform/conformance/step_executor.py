@@ -31,9 +31,10 @@ from memconform.conformance.causes import (
 )
 from memconform.conformance.controls import rejected_line
 from memconform.conformance.expecting import ExpectationResult, evaluate
-from memconform.conformance.fixture import ProcessReport, UntestableError
+from memconform.conformance.fixture import UntestableError
 from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
 from memconform.conformance.pointer import MISSING, resolve
+from memconform.conformance.process_report import ProcessReport
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.translation import Translation, without_gaps

@@ -5,22 +5,19 @@ import re
 import time
 import zlib
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from memconform.conformance.applicability import reader_skip_reason, skip_reason
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.keeping import KeptDaemons
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.conformance.running import (
-    CaseRun,
-    reader_skip_reason,
-    run_case,
-    skip_reason,
-    skipped_case,
-)
+from memconform.conformance.running import CaseRun, run_case, skipped_case
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
@@ -92,6 +89,7 @@ async def conform(
     slots: asyncio.Semaphore,
     has_controls: bool = True,
     stop: Callable[[CaseResult], bool] = lambda _: False,
+    keep: KeptDaemons | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Run `entries` on an SDK and yield events; the last one has all results.
 
@@ -105,6 +103,7 @@ async def conform(
         slots: Bounds how many daemons run at once.
         has_controls: Whether rejections are compared with valid requests to the same route.
         stop: No more cases are started once it returns True for a result.
+        keep: Takes over daemons that stay up; None stops all.
     """
     started = time.perf_counter()
     runner = make_runner()
@@ -130,6 +129,7 @@ async def conform(
         has_controls=has_controls,
         queue=queue,
         stopping=stopping,
+        keep=keep,
     )
     worker = asyncio.create_task(job_runner.work(group_by_daemon(applicable)))
     try:
@@ -143,6 +143,8 @@ async def conform(
     finally:
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
+    if keep is not None:
+        results = {case: keep.readdressed(name, result) for case, result in results.items()}
     for entry in entries:
         if entry.id not in results:
             results[entry.id] = (
@@ -178,7 +180,9 @@ class _JobRunner:
         has_controls: bool,
         queue: "asyncio.Queue[CaseRun | None]",
         stopping: asyncio.Event,
+        keep: KeptDaemons | None,
     ) -> None:
+        self._keep = keep
         self._name = name
         self._make_runner = make_runner
         self._folder = folder
@@ -208,10 +212,19 @@ class _JobRunner:
                 self._folder / label,
                 run_id,
                 has_controls=self._has_controls,
+                keeps_brains=self._keep is not None,
             )
             try:
-                async with fixture:
-                    return await self._run_job(fixture, job)
+                async with AsyncExitStack() as stack:
+                    await stack.enter_async_context(fixture)
+                    problems = await self._run_job(fixture, job)
+                    if self._keep is not None and fixture.addresses:
+                        taken = await self._keep.take(
+                            self._name, fixture, job.entries, is_main=number == 0
+                        )
+                        if taken:
+                            stack.pop_all()
+                    return problems
             except DaemonError as error:
                 # A failure to start is reported by every case; this is a failure to stop.
                 return [error.render()]

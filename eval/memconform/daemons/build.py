@@ -9,8 +9,9 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import count
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -110,16 +111,19 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
             code="cache_unwritable",
             hint="builds are cached there; set XDG_CACHE_HOME to a writable folder",
         ) from error
-    async with _locked(target.with_suffix(".lock")):
+    waiting = f"waiting for another process that builds {manifest.name}"
+    async with _locked(target.with_suffix(".lock"), lambda: progress(waiting)):
         if (target / _DONE).exists():
             (target / _DONE).touch()
         else:
             _log.info("build starts", sdk=manifest.name, folder=str(target))
             progress(f"building {manifest.name} (once, until its sources change)")
+            started = time.monotonic()
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
             await _run(manifest.name, manifest.build, folder, target, progress)
             (target / _DONE).touch()
+            progress(f"built {manifest.name} in {time.monotonic() - started:.0f} s")
             _drop_unused(cache, manifest.name)
     return target
 
@@ -182,14 +186,19 @@ def _failed(name: str, reason: str, log: Path) -> DaemonError:
 
 
 @asynccontextmanager
-async def _locked(path: Path) -> AsyncIterator[None]:
-    """Hold a lock that keeps other runs from building the same SDK."""
+async def _locked(path: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+    """Hold a lock that keeps other runs from building the same SDK.
+
+    `waiting` is called once if another run holds it.
+    """
     with _open_descriptor(path) as handle:
-        while True:
+        for attempt in count():
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
+                if attempt == 0:
+                    waiting()
                 await asyncio.sleep(0.1)
         yield
 

@@ -20,7 +20,7 @@ from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, Profile, mode_name
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import TERM_GRACE_SECONDS
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
@@ -51,6 +51,7 @@ _CLAIM_CODES = (
 
 
 _DAEMON_DIED = "daemon_died"
+_DELETE = "delete brain"
 _MOST_REMEDIES = 12
 """Attempts at a check, each after the lines that the one before suggested."""
 _FAULTS_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
@@ -87,8 +88,18 @@ class Step:
     """Why the check says nothing about the daemon; then `error` is None."""
 
 
+BeforeEnd = Callable[[Daemon, str], Awaitable[None]]
+"""Called with the running daemon and the id of its brain, before the brain is deleted."""
+
+
 async def examine(
-    runner: SdkRunner, folder: Path, headers: dict[str, str], upstream: UpstreamKind
+    runner: SdkRunner,
+    folder: Path,
+    headers: dict[str, str],
+    upstream: UpstreamKind,
+    *,
+    progress: Progress = lambda _: None,
+    before_end: BeforeEnd | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Check an SDK step by step; ends early once no further step is possible.
 
@@ -96,10 +107,15 @@ async def examine(
     the end.
     """
     notes: list[str] = []
+
+    def note(line: str) -> None:
+        notes.append(line)
+        progress(line)
+
     stage = "build"
     try:
-        await runner.build(notes.append)
-        yield Step("build", notes[0] if notes else "up to date")
+        await runner.build(note)
+        yield Step("build", notes[-1] if notes else "up to date")
         stage = "start"
         async with AsyncExitStack() as stack:
             launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
@@ -110,7 +126,7 @@ async def examine(
                 ContractClient(daemon.base_url, headers=headers, dialect=runner.dialect)
             )
             stage = "stop"
-            async for step in _run_checks(runner, daemon, client):
+            async for step in _run_checks(runner, daemon, client, before_end):
                 yield step
                 if step.error is not None and step.error.code == _DAEMON_DIED:
                     return
@@ -129,7 +145,7 @@ async def examine(
 
 
 async def _run_checks(
-    runner: SdkRunner, daemon: Daemon, client: ContractClient
+    runner: SdkRunner, daemon: Daemon, client: ContractClient, before_end: BeforeEnd | None
 ) -> AsyncGenerator[Step, None]:
     """Run each check in turn; ends early if the daemon dies.
 
@@ -149,9 +165,11 @@ async def _run_checks(
         steps.append(("ask", checks.ask))
     unneeded = checks.unneeded()
     steps += unneeded.items()
-    steps.append(("delete brain", checks.delete))
+    steps.append((_DELETE, checks.delete))
     is_filled = True
     for name, check in steps:
+        if name == _DELETE and before_end is not None:
+            await before_end(daemon, brain)
         for tries in range(_MOST_REMEDIES):
             step = await _run_step(name, check, runner)
             if name in unneeded:

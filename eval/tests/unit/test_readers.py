@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from memconform.cli.execute_conform import select_cases, unprofiled_not_run
+from memconform.conformance.applicability import skip_reason
 from memconform.conformance.catalog import catalog
 from memconform.conformance.names import ROBUSTNESS
 from memconform.conformance.results import CaseResult, Check, ConformReport, Result, SdkResult
-from memconform.conformance.running import skip_reason
 from memconform.contract.names import LANGUAGE_MODELS, Mode, Profile, Reader
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
@@ -116,9 +116,11 @@ def test_readers_need_the_profile_ask(tmp_path: Path) -> None:
 
 
 def _report(sdk: SdkResult, unprofiled: list[str]) -> ConformReport:
+    now = datetime.now(UTC)
     return ConformReport.model_construct(
-        run="r", contract="1", started_at=datetime.now(UTC), exit_code=0, skipped=[],
-        sdks=[sdk], unprofiled_not_run=unprofiled,
+        run="r", contract="1", started_at=now, finished_at=now, exit_code=0, skipped=[],
+        harness_version="0", command=[], sdk_references={}, sdks=[sdk],
+        unprofiled_not_run=unprofiled,
     )  # fmt: skip
 
 

@@ -1,0 +1,58 @@
+"""Options of one name have one meaning in every command."""
+
+from collections.abc import Iterator
+
+import click
+
+from memconform.cli.grouping import Option, walk
+from memconform.cli.main import cli
+
+_ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)
+
+
+def _options(name: str) -> Iterator[tuple[str, Option]]:
+    """Each option of that name, with the path of its command; older names do not count."""
+    for context, _ in walk(_ROOT):
+        for param in context.command.params:
+            if isinstance(param, Option) and name in set(param.opts) - set(param.aliases):
+                yield context.command_path, param
+
+
+def test_output_is_a_folder_of_results_everywhere() -> None:
+    found = dict(_options("--output"))
+    assert {"memconform run", "memconform fuzz", "memconform lme run"} <= found.keys()
+    for path, option in found.items():
+        assert option.metavar == "DIR", path
+        assert isinstance(option.type, click.Path), path
+        help_text = str(option.help)
+        assert help_text.startswith(("Folder to write results to", "Folder of results,")), path
+        shown = option.show_default
+        default = shown if isinstance(shown, str) else str(option.default)
+        assert default.startswith("results"), path
+        assert "-o" not in option.opts, path
+
+
+def test_a_file_to_write_is_output_file_everywhere() -> None:
+    found = dict(_options("--output-file"))
+    assert found.keys() == dict(_options("-o")).keys()
+    assert {"memconform datasets convert", "memconform datasets expand"} <= found.keys()
+    for path, option in found.items():
+        assert (option.metavar, option.name, option.required) == ("FILE", "output", True), path
+        assert option.aliases == ("--output",), path
+
+
+def test_json_is_a_file_or_standard_output_everywhere() -> None:
+    texts = {(option.metavar, option.help) for _, option in _options("--json")}
+    assert texts == {("FILE", "Also write the report to FILE as JSON; - is standard output.")}
+
+
+def test_env_and_keep_are_the_same_flags_everywhere() -> None:
+    assert {path for path, _ in _options("--keep")} == {
+        "memconform conform",
+        "memconform doctor",
+        "memconform fuzz",
+    }
+    assert {"memconform run", "memconform conform replay"} <= dict(_options("--env")).keys()
+    for path, option in _options("--env"):
+        assert option.metavar == "NAME=VALUE", path
+        assert option.multiple, path
