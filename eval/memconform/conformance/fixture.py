@@ -44,6 +44,10 @@ class UntestableError(Exception):
         self.cause = cause or message
 
 
+_NO_UPSTREAM = (
+    "add [upstream.scripted] to the sdk.toml; if the daemon has no reader but `fake`, say so with"
+    ' readers = ["fake"] in [capabilities]'
+)
 NOT_MANAGED = "memconform did not start the daemon"
 
 
@@ -129,7 +133,7 @@ class Fixture:
                 self.runner.use_upstream("scripted")
             except UsageError as error:
                 cause = f"the daemon cannot call a scripted upstream: {error.code}"
-                raise UntestableError(error.message, cause) from error
+                raise UntestableError(f"{error.message}: {_NO_UPSTREAM}", cause) from error
             self._upstream = await self._stack.enter_async_context(
                 scripted_upstream(self.folder / "upstream", self.run_id)
             )

@@ -1,0 +1,204 @@
+"""The checks that `doctor` makes of a started daemon."""
+
+import base64
+from collections.abc import Awaitable, Callable
+
+import httpx
+from pydantic import ValidationError
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.client.recorder import record_exchanges
+from memconform.contract.core import IngestFile, SearchRequest
+from memconform.contract.problem import MEDIA_TYPE as PROBLEM
+from memconform.contract.problem import STATUS, Problem
+from memconform.contract.wire import Mode, mode_name
+from memconform.daemons.runner import Daemon, SdkRunner
+from memconform.datasets.model import Question
+from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.ingest.documents import Document, InMemoryCorpus
+from memconform.ingest.seeding import seeded_brain
+from memconform.runs.preflight import read_version
+from memconform.scenarios import SCENARIOS
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+from memconform.validation import first_fault
+
+_WORDS = (
+    ("lamp", "The harbour lamp is lit by Ilse at dusk."),
+    ("kiln", "The kiln in the yard holds forty bowls."),
+    ("mule", "A mule named Pepper carries the post uphill."),
+)
+_PATHS = frozenset(f"raw/{name}.md" for name, _ in _WORDS)
+_QUESTION = "Who carries the post uphill?"
+_EXPECTED = "Pepper"
+LIST_BRAINS = "list brains"
+"""The check that such a brain does not affect, because its request names none."""
+
+Check = Callable[[], Awaitable[str]]
+
+
+class RefutedClaimError(MemconformError):
+    """The daemon does not do what it claims: a measured verdict, hence exit code 1."""
+
+    exit_code = ExitCode.FAILED
+
+
+class Checks:
+    """The checks of a started daemon; each returns a line of detail or raises."""
+
+    def __init__(
+        self, runner: SdkRunner, daemon: Daemon, client: ContractClient, brain: str
+    ) -> None:
+        self._runner = runner
+        self._daemon = daemon
+        self._client = client
+        self._brain = brain
+
+    async def health(self) -> str:
+        health = await self._client.health()
+        if health.ok is False:
+            raise DaemonError(
+                "/healthz answers ok: false", code="unhealthy", hint="read the daemon's log"
+            )
+        return "ok" if health.ok else "answers"
+
+    async def version(self) -> str:
+        version = await read_version(self._client)
+        if version is None:
+            return "the dialect has none; the process and its port identify the daemon"
+        return f"{version.name} {version.version}, contract {version.contract}"
+
+    async def ingest(self) -> str:
+        documents = [
+            Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
+        ]
+        async with seeded_brain(
+            self._client,
+            self._runner,
+            self._daemon,
+            self._brain,
+            InMemoryCorpus(documents),
+            [Mode.AUTO],
+        ) as seeded:
+            count = seeded.record.documents
+        return f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+
+    def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
+        async def check() -> str:
+            request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
+            answer, timings = await self._client.search(self._brain, request)
+            require_requested_mode(self._settings(mode), answer.trace)
+            for chunk in answer.chunks:
+                if chunk.path not in _PATHS:
+                    raise ContractViolatedError(
+                        "foreign_chunk", f"{chunk.path} was retrieved but never ingested"
+                    )
+            _require_text(
+                _EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top result"
+            )
+            return f"served as {mode_name(answer.trace.effective_mode)}, {timings.done_ms:.1f} ms"
+
+        return check
+
+    async def ask(self) -> str:
+        question = Question(id="doctor", question=_QUESTION)
+        response = await SCENARIOS["ask-basic"].put(
+            self._client, question, self._settings(Mode.AUTO)
+        )
+        return f"answered {response.text!r} with {len(response.citations)} citations"
+
+    def unneeded(self) -> dict[str, Check]:
+        """Checks of what the contract requires and no measurement needs, by name.
+
+        Without those that the dialect says the daemon does not have, or that were made before.
+        """
+        dialect = self._client.dialect
+        checks: dict[str, Check] = {}
+        if self._runner.seed.via != "batch" and (dialect is None or dialect.has("ingest_batch")):
+            checks["ingest batch"] = self.ingest_batch
+        if dialect is None or dialect.has("list_brains"):
+            checks[LIST_BRAINS] = self.list_brains
+        if dialect is None or dialect.has("brain"):
+            checks["error response"] = self.error_response
+        return checks
+
+    async def ingest_batch(self) -> str:
+        """Ingest one of the documents again, in a batch of its own."""
+        name, text = _WORDS[0]
+        document = IngestFile(
+            path=f"raw/{name}.md",
+            content_type="text/markdown",
+            content_base64=base64.b64encode(text.encode()).decode(),
+        )
+        batch = await self._client.ingest_batch(self._brain, [document])
+        if [item.path for item in batch.items] != [document.path]:
+            raise ContractViolatedError(
+                "bad_body", f"a batch of {document.path} was acknowledged as {batch.items!r}"
+            )
+        return "1 document ingested again"
+
+    async def list_brains(self) -> str:
+        brains = await self._client.list_brains()
+        if self._brain not in brains:
+            raise ContractViolatedError(
+                "bad_body", f"{self._brain} exists, but is not among the {len(brains)} listed"
+            )
+        return f"{len(brains)} listed"
+
+    async def error_response(self) -> str:
+        """Ask for a brain that does not exist."""
+        missing = f"{self._brain}-missing"
+        with record_exchanges() as exchanges:
+            try:
+                await self._client.brain(missing)
+            except DaemonFailedError as error:
+                if error.code != "http_404":
+                    raise
+            else:
+                raise ContractViolatedError(
+                    "unexpected_status", f"GET of {missing}, which does not exist, succeeds"
+                )
+        [*_, last] = exchanges
+        media_type = dict(last.response_headers).get("content-type", "").partition(";")[0]
+        if media_type != PROBLEM:
+            raise ContractViolatedError(
+                "bad_media_type",
+                f"a 404 has Content-Type {media_type!r}, expected {PROBLEM!r}",
+                body=bytes(last.body).decode("utf-8", "replace"),
+            )
+        try:
+            problem = Problem.model_validate_json(bytes(last.body))
+        except ValidationError as error:
+            raise ContractViolatedError(
+                "bad_body",
+                f"a 404: {first_fault(error)}",
+                body=bytes(last.body).decode("utf-8", "replace"),
+            ) from error
+        if STATUS.get(problem.code) != problem.status or problem.status != httpx.codes.NOT_FOUND:
+            raise ContractViolatedError(
+                "bad_body",
+                f"a 404 says status {problem.status} and code {problem.code!r}, expected 404 and"
+                " 'not_found'",
+            )
+        return f"404 {problem.code}"
+
+    async def delete(self) -> str:
+        if not await self._client.delete_brain(self._brain):
+            raise RefutedClaimError(
+                f"brain {self._brain} exists, but deleting it answers 404",
+                code="delete_failed",
+                hint="DELETE with X-Confirm-Delete: yes must answer 204",
+            )
+        return "deleted"
+
+    def _settings(self, mode: Mode) -> RetrievalSettings:
+        return RetrievalSettings(brain=self._brain, mode=mode, top_k=3)
+
+
+def _require_text(expected: str, text: str, where: str) -> None:
+    if expected not in text:
+        raise RefutedClaimError(
+            f"one of three documents answers {_QUESTION!r}, but {where} is {text!r}",
+            code="bad_retrieval",
+            hint="check that the text is indexed and that rankings are best first",
+        )
