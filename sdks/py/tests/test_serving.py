@@ -43,7 +43,7 @@ class _Daemon:
         host, port = self.address.split(":")
         with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
             method = "GET" if body is None else "POST"
-            head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body or b'')}"
+            head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body or b'')}"
             connection.sendall(f"{head}\r\n\r\n".encode() + (body or b""))
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
             yield connection
@@ -186,7 +186,7 @@ def test_an_incomplete_body_stores_nothing(tmp_path: Path) -> None:
         host, port = daemon.address.split(":")
         for method, target in (("PUT", "?path=a"), ("POST", "/append?path=a")):
             with socket.create_connection((host, int(port))) as connection:
-                head = f"{method} /v1/brains/b/documents{target} HTTP/1.1\r\nHost: x\r\n"
+                head = f"{method} /v1/brains/b/documents{target} HTTP/1.1\r\nHost: localhost\r\n"
                 connection.sendall(f"{head}Content-Length: 9\r\n\r\nzeb".encode())
         time.sleep(0.2)
         assert daemon.http.get("/v1/brains/b/documents").json() == {"items": []}

@@ -86,6 +86,7 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 		Retriever: p.retriever(c),
 		Reader:    p.reader,
 		Token:     o.Token,
+		Loopback:  loopback(listener.Addr()),
 		Streams:   ctx,
 		PingAfter: pingAfter,
 	}
@@ -94,6 +95,11 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	end()
 	warming.Wait()
 	return errors.Join(err, store.Close())
+}
+
+func loopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // serve returns after ctx ends and open requests have finished or used up their grace.

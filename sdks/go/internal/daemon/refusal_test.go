@@ -64,20 +64,20 @@ func exchange(t *testing.T, address, request string) *http.Response {
 func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 	address := start(t, Options{})
 	for _, request := range []string{
-		"GET /v1/brains/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET /v1/brains/a%2 HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET /a\x01b HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET nowhere HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /v1/brains/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /v1/brains/a%2 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /a\x01b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n",
 		"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-		"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n",
+		"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
 		"GET /healthz\r\n\r\n",
 		"nonsense\r\n\r\n",
-		"POST /v1/brains HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: odd\r\n\r\n",
-		"POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
-		"GET /healthz HTTP/1.1\r\nHost: x\r\nbad name: x\r\n\r\n",
-		"GET /" + strings.Repeat("x", 2<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: odd\r\n\r\n",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nbad name: x\r\n\r\n",
+		"GET /" + strings.Repeat("x", 2<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		response := exchange(t, address, request)
 		var body problem.Body
@@ -86,7 +86,7 @@ func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 			body.Status != 400 || body.Code != problem.Validation || body.Detail == "" {
 			t.Errorf("%.60q: %d %v %+v, %v", request, response.StatusCode, response.Header, body, err)
 		}
-		if alive := exchange(t, address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); alive.StatusCode != 200 {
+		if alive := exchange(t, address, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); alive.StatusCode != 200 {
 			t.Errorf("%.60q: then %d", request, alive.StatusCode)
 		}
 	}
@@ -119,11 +119,11 @@ func TestDocumentThatLooksLikeARefusalIsReadUnchanged(t *testing.T) {
 func TestUnknownRouteRequiresTheToken(t *testing.T) {
 	address := start(t, Options{Token: "hush"})
 	for request, want := range map[string]int{
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                  401,
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n":    404,
-		"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n":                               401,
-		"GET http://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n":                       200,
-		"CONNECT x:80 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n": 404,
+		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n":                                  401,
+		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hush\r\n\r\n":    404,
+		"CONNECT x:80 HTTP/1.1\r\nHost: localhost\r\n\r\n":                               401,
+		"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n":               200,
+		"CONNECT x:80 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hush\r\n\r\n": 404,
 	} {
 		if got := exchange(t, address, request); got.StatusCode != want {
 			t.Errorf("%q: %d", request, got.StatusCode)
@@ -134,9 +134,9 @@ func TestUnknownRouteRequiresTheToken(t *testing.T) {
 func TestOpenStreamsDoNotDelayShutdown(t *testing.T) {
 	address := start(t, Options{})
 	for _, request := range []string{
-		"POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"brainId\":\"b\"}",
-		"GET /v1/brains/b/events HTTP/1.1\r\nHost: x\r\n\r\n",
-		"GET /v1/brains/b/events HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"brainId\":\"b\"}",
+		"GET /v1/brains/b/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /v1/brains/b/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	} {
 		if got := exchange(t, address, request); got.StatusCode >= 300 {
 			t.Errorf("%d", got.StatusCode)

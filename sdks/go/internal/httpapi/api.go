@@ -19,7 +19,8 @@ type API struct {
 	Retriever retrieve.Retriever
 	Reader    reader.Reader // nil if ask cannot be served
 
-	Token string // required of every request except health; empty if none is
+	Token    string // required of every request except health; empty if none is
+	Loopback bool   // whether the daemon listens on a loopback address
 
 	// Streams is cancelled when open streams must end.
 	Streams context.Context
@@ -49,7 +50,7 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.batchDocuments})
 	mux.Handle("/v1/brains/{brain}/events", methods{http.MethodGet: a.events})
 	mux.Handle("/", methods{})
-	return survive(a.authenticate(refuseStrangePaths(limitBody(mux))))
+	return survive(a.authenticate(a.refuseForeign(refuseStrangePaths(limitBody(mux)))))
 }
 
 func (a *API) health(w http.ResponseWriter, _ *http.Request) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,12 +41,22 @@ func newTestServer(t *testing.T, answers reader.Reader, set ...func(*API)) *http
 	for _, apply := range set {
 		apply(&api)
 	}
-	server := httptest.NewServer(api.Handler())
+	server := httptest.NewUnstartedServer(api.Handler())
+	server.Config.ErrorLog = log.New(failing{t}, "", 0)
+	server.Start()
 	t.Cleanup(func() {
 		server.Close()
 		_ = store.Close()
 	})
 	return server
+}
+
+// failing fails the test for what net/http logs, such as a panic of its own.
+type failing struct{ t *testing.T }
+
+func (f failing) Write(line []byte) (int, error) {
+	f.t.Errorf("net/http: %s", line)
+	return len(line), nil
 }
 
 type answer struct {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -48,7 +49,11 @@ func turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	_ = controller.EnableFullDuplex() // otherwise net/http reads up to 256 KiB of the body first
 	fail(w, r, err)
 	_ = controller.Flush()
-	_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
+	if _, err := io.CopyN(io.Discard, r.Body, drainLimit); !errors.Is(err, io.EOF) {
+		// The rest of the body is on the connection, and net/http would read it while it waits for
+		// the next request, which panics in full duplex.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // bearer returns the token of the Authorization header, empty unless there is exactly one.

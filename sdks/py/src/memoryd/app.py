@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memoryd.auth import TokenAuthMiddleware
 from memoryd.brains import BrainStore
 from memoryd.config import Config
+from memoryd.origin import OriginMiddleware
 from memoryd.problems import CODES, Problem
 from memoryd.responses import NO_STORE, problem_response
 from memoryd.routes import batch_ops, brains, documents, events, ingest, search
@@ -25,8 +26,14 @@ _THREADS = 256
 _BRAIN = "/v1/brains/{brain_id}"
 
 
-def create_app(config: Config, streams: Streams | None = None) -> Starlette:
-    """Create the application; `streams` collects its open streams, for the server to end."""
+def create_app(
+    config: Config, streams: Streams | None = None, *, loopback: bool = False
+) -> Starlette:
+    """Create the application.
+
+    `streams` collects its open streams, for the server to end; `loopback` says whether the server
+    listens on a loopback address.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -71,6 +78,8 @@ def create_app(config: Config, streams: Streams | None = None) -> Starlette:
     app.add_middleware(EncodedSlashMiddleware)
     if config.auth_token is not None:
         app.add_middleware(TokenAuthMiddleware, token=config.auth_token)
+    elif loopback:
+        app.add_middleware(OriginMiddleware)
     return app
 
 

@@ -1,6 +1,7 @@
 """`memory serve`: the daemon's command line."""
 
 import argparse
+import ipaddress
 import os
 import signal
 import socket
@@ -72,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         signal.signal(number, _exit_cleanly)
     streams = Streams()
     settings = uvicorn.Config(
-        create_app(config, streams),
+        create_app(config, streams, loopback=_is_loopback(listener)),
         http="httptools",
         ws="none",
         loop="uvloop",
@@ -101,6 +102,12 @@ def _address(value: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{value!r} must be HOST:PORT")
     return host.strip("[]"), int(port)
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    address = ipaddress.ip_address(listener.getsockname()[0].partition("%")[0])
+    mapped = address.ipv4_mapped if address.version == 6 else None  # noqa: PLR2004 - IPv6
+    return (mapped or address).is_loopback
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -290,8 +290,8 @@ test("a description is stored", async () => {
 const malformed: [request: string, status: string][] = [
   ["GARBAGE\r\n\r\n", "400"],
   ["GET /healthz HTTP/1.1\r\n\r\n", "400"],
-  ["POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400"],
-  ["GET /v1/brains/.. HTTP/1.1\r\nHost: x\r\n\r\n", "400"],
+  ["POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "400"],
+  ["GET /v1/brains/.. HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"],
   ["GET /healthz HTTP/1.1\r\nHost: \x01\r\n\r\n", "400"],
 ];
 
@@ -310,7 +310,7 @@ for (const [request, status] of malformed) {
 
 test("an aborted request leaves the daemon alive", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
-  socket.write("POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  socket.write("POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
   await once(socket, "connect");
   socket.destroy();
   assert.equal((await http.send("GET", "/healthz")).status, 200);

@@ -1,6 +1,7 @@
 /** The HTTP application: hooks, routes and error handling. */
 
 import { METHODS } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Readable } from "node:stream";
 
 import Fastify, {
@@ -10,11 +11,12 @@ import Fastify, {
 } from "fastify";
 
 import { invalid, Problem } from "../problem.js";
-import { guard } from "./auth.js";
+import { tokenGuard } from "./auth.js";
 import { readBody } from "./body.js";
 import { addDocumentRoutes } from "./documents.js";
 import { onClientError, onError, rejectUnhandled, sendProblem } from "./errors.js";
 import { addEventRoutes } from "./events.js";
+import { isLoopback, originGuard } from "./origin.js";
 import { addRoutes } from "./routes.js";
 import type { Services } from "./services.js";
 
@@ -22,7 +24,10 @@ import type { Services } from "./services.js";
 const STRAY_SLASH = /^[^?]*(?:%2f|\/(?:\?|$))/i;
 
 export function createApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
-  const authProblem = guard(services.authToken);
+  let local: boolean | undefined;
+  const isLocal = () => (local ??= isLoopback(app.server.address() as AddressInfo));
+  const { authToken } = services;
+  const problemWith = authToken === undefined ? originGuard(isLocal) : tokenGuard(authToken);
   const app = Fastify({
     loggerInstance: log,
     disableRequestLogging: true,
@@ -32,8 +37,8 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
     http: { requireHostHeader: false },
     clientErrorHandler: onClientError,
     frameworkErrors: (error, { raw }, reply) => {
-      // These errors bypass the hooks, so authentication is checked here.
-      void sendProblem(reply, authProblem(raw) ?? invalid(error.message));
+      // These errors bypass the hooks, so requests are guarded here too.
+      void sendProblem(reply, problemWith(raw) ?? invalid(error.message));
     },
   });
 
@@ -47,11 +52,11 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
   app.addContentTypeParser("*", (_: FastifyRequest, payload: Readable) => readBody(payload));
 
   app.addHook("onRequest", ({ raw }, _reply, done) => {
-    const fault = authProblem(raw);
-    if (fault !== undefined) {
-      done(fault);
-    } else if (raw.httpVersion === "1.1" && raw.headers.host === undefined) {
+    const fault = problemWith(raw);
+    if (raw.httpVersion === "1.1" && raw.headers.host === undefined) {
       done(invalid("the Host header is missing"));
+    } else if (fault !== undefined) {
+      done(fault);
     } else if (STRAY_SLASH.test(raw.url ?? "")) {
       done(new Problem("not_found", "no route has an encoded or trailing slash"));
     } else {

@@ -10,12 +10,11 @@ const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 const BEARER = /^bearer +(\S.*)$/i;
 
-/** The Problem with a request's credentials; undefined if it may pass. */
+/** The Problem with where a request comes from; undefined if it may pass. */
 export type Guard = (request: IncomingMessage) => Problem | undefined;
 
-/** The guard for `token`; without a token every request passes, and `/healthz` always does. */
-export function guard(token: string | undefined): Guard {
-  if (token === undefined) return () => undefined;
+/** The guard of a daemon with a token; `/healthz` always passes. */
+export function tokenGuard(token: string): Guard {
   const expected = digest(token);
   return ({ url = "", headersDistinct }) => {
     if (url.replace(ORIGIN, "").split("?", 1)[0] === "/healthz") return undefined;
