@@ -51,7 +51,7 @@ def test_requests_from_this_machine_are_served(http: TestClient, headers: dict[s
         [("Host", "example.com#localhost")],
         [("Host", "127.0.0.1.example.com")],
         [("Host", "127.1")],
-        [("Host", "0.0.0.0")],
+        [("Host", "0.0.0.0")],  # noqa: S104
         [("Host", "::1")],
         [("Host", "[::2]")],
         [("Host", "localhost:x")],

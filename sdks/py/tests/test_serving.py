@@ -43,8 +43,9 @@ class _Daemon:
         host, port = self.address.split(":")
         with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
             method = "GET" if body is None else "POST"
-            head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body or b'')}"
-            connection.sendall(f"{head}\r\n\r\n".encode() + (body or b""))
+            head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n"
+            length = f"Content-Length: {len(body or b'')}\r\n\r\n"
+            connection.sendall((head + length).encode() + (body or b""))
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
             yield connection
 

@@ -31,10 +31,10 @@ type API struct {
 // Handler returns the API's handler.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", methods{http.MethodGet: a.health})
-	mux.Handle("/version", methods{http.MethodGet: a.version})
-	mux.Handle("/v1/brains", methods{http.MethodGet: a.listBrains, http.MethodPost: a.createBrain})
-	mux.Handle("/v1/brains/{brain}", methods{http.MethodGet: a.showBrain, http.MethodDelete: a.deleteBrain})
+	mux.Handle("/healthz", reads(a.health))
+	mux.Handle("/version", reads(a.version))
+	mux.Handle("/v1/brains", reads(a.listBrains).and(http.MethodPost, a.createBrain))
+	mux.Handle("/v1/brains/{brain}", reads(a.showBrain).and(http.MethodDelete, a.deleteBrain))
 	mux.Handle("/v1/brains/{brain}/ingest/file", methods{http.MethodPost: a.ingestFile})
 	mux.Handle("/v1/brains/{brain}/ingest/batch", methods{http.MethodPost: a.ingestBatch})
 	mux.Handle("/v1/brains/{brain}/search", methods{http.MethodPost: a.search})
@@ -43,8 +43,8 @@ func (a *API) Handler() http.Handler {
 		http.MethodGet: a.listDocuments, http.MethodHead: a.probeDocument,
 		http.MethodPut: a.writeDocument, http.MethodDelete: a.deleteDocument,
 	})
-	mux.Handle("/v1/brains/{brain}/documents/read", methods{http.MethodGet: a.readDocument})
-	mux.Handle("/v1/brains/{brain}/documents/stat", methods{http.MethodGet: a.statDocument})
+	mux.Handle("/v1/brains/{brain}/documents/read", reads(a.readDocument))
+	mux.Handle("/v1/brains/{brain}/documents/stat", reads(a.statDocument))
 	mux.Handle("/v1/brains/{brain}/documents/append", methods{http.MethodPost: a.appendDocument})
 	mux.Handle("/v1/brains/{brain}/documents/rename", methods{http.MethodPost: a.renameDocument})
 	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.batchDocuments})

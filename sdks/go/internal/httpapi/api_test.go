@@ -137,7 +137,7 @@ func TestInvalidRequestIsAProblem(t *testing.T) {
 		{"GET", "/nowhere", "", 404, "/nowhere"},
 		{"GET", "/healthz/", "", 404, ""},
 		{"GET", "//healthz", "", 404, ""},
-		{"PUT", "/v1/brains", "", 405, "GET, POST"},
+		{"PUT", "/v1/brains", "", 405, "GET, HEAD, POST"},
 		{"GET", search, "", 405, "POST"},
 		{"POST", "/v1/brains", `{"brainId":"b"}`, 409, "exists"},
 		{"POST", "/v1/brains", `{"brainId":".."}`, 400, "brainId"},

@@ -139,7 +139,7 @@ func TestInvalidDocumentRequestIsAProblem(t *testing.T) {
 		{"GET", read + "?path=no", "", 404, "no"},
 		{"GET", read + "?path=a/b", "", 404, "a/b"},
 		{"GET", "/v1/brains/unknown/documents/read?path=", "", 404, "unknown"},
-		{"POST", read + "?path=a", "", 405, "GET"},
+		{"POST", read + "?path=a", "", 405, "GET, HEAD"},
 		{"POST", documents, "", 405, "DELETE, GET, HEAD, PUT"},
 		{"GET", documents + "/nowhere", "", 404, ""},
 		{"GET", documents + "?recursive=1", "", 400, "recursive"},

@@ -18,6 +18,16 @@ type action func(w http.ResponseWriter, r *http.Request) error
 // methods maps a path's methods to actions; a path without any does not exist.
 type methods map[string]action
 
+// reads are the methods of a path that act answers; net/http drops the body of a response to HEAD.
+func reads(act action) methods {
+	return methods{http.MethodGet: act, http.MethodHead: act}
+}
+
+func (m methods) and(method string, act action) methods {
+	m[method] = act
+	return m
+}
+
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	act := m[r.Method]
 	if act == nil {

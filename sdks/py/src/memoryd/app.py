@@ -65,7 +65,7 @@ def create_app(
             Route(f"{_BRAIN}/documents/append", documents.append, methods=["POST"]),
             Route(f"{_BRAIN}/documents/rename", documents.rename, methods=["POST"]),
             Route(f"{_BRAIN}/documents/batch-ops", batch_ops.batch_ops, methods=["POST"]),
-            Route(f"{_BRAIN}/events", events.events),
+            _get_only(Route(f"{_BRAIN}/events", events.events)),
         ],
         exception_handlers={
             Problem: _on_problem,
@@ -81,6 +81,12 @@ def create_app(
     elif loopback:
         app.add_middleware(OriginMiddleware)
     return app
+
+
+def _get_only(route: Route) -> Route:
+    """Starlette also routes HEAD to GET, but the response to HEAD of a stream would never end."""
+    route.methods = {"GET"}
+    return route
 
 
 class EncodedSlashMiddleware:

@@ -106,7 +106,7 @@ def _address(value: str) -> tuple[str, int]:
 
 def _is_loopback(listener: socket.socket) -> bool:
     address = ipaddress.ip_address(listener.getsockname()[0].partition("%")[0])
-    mapped = address.ipv4_mapped if address.version == 6 else None  # noqa: PLR2004 - IPv6
+    mapped = address.ipv4_mapped if address.version == 6 else None
     return (mapped or address).is_loopback
 
 

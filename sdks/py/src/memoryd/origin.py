@@ -1,7 +1,7 @@
 """Rejects requests that a web page from elsewhere causes.
 
-A page can make a browser send requests to a daemon on the same machine, and by DNS rebinding under a
-host name of the page's own. A token would stop it; without one, these headers do, which a page
+A page can make a browser send requests to a daemon on the same machine, and by DNS rebinding under
+a host name of the page's own. A token would stop it; without one, these headers do, which a page
 cannot choose.
 """
 
