@@ -19,19 +19,23 @@ from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
+from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
+from memconform.fuzzing.corpus import Corpus
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
+from memconform.fuzzing.judging import Judge, OracleJudge, PeerJudge
+from memconform.fuzzing.probing import probe
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
-from memconform.fuzzing.session import Disagreement
-from memconform.fuzzing.writing import case_file
+from memconform.fuzzing.searching import Disagreement
+from memconform.fuzzing.writing import case_file, curl_lines
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.fuzzing import (
     FuzzConsole,
     fuzz_banner,
-    show_disagreement,
+    show_disagreements,
     show_resets,
 )
 from memconform.storage.provenance import Origin
@@ -72,29 +76,35 @@ async def _fuzz(
     runners = [runner for runner, _ in present]
     for runner in runners:
         runner.use_variables(variables)
-    if len(runners) < 2:
+    if len(runners) < 2 and options.against is None:
         raise UsageError(
             "fuzz compares daemons with each other and needs at least two SDKs",
             code="one_sdk",
-            hint="give --sdk twice, or all",
+            hint="give --sdk twice, or all; or add --against oracle",
         )
+    corpus = None if options.corpus is None else Corpus(options.corpus)
     started, clock = datetime.now(UTC), time.perf_counter()
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     profiles = set.intersection(*(set(runner.profiles) for runner in runners))
     stop = threading.Event()
     temporary = tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True)
     folder = Path(stack.enter_context(temporary))
-    with FuzzConsole(options.examples) as console:
+    with FuzzConsole(None if options.seconds else options.most_examples) as console:
         targets = await stack.enter_async_context(session.serve_sdks(runners, folder))
+        judge = await asyncio.to_thread(_judge, options, runners, targets)
         search = asyncio.create_task(
             asyncio.to_thread(
                 session.find_disagreement,
                 targets,
                 profiles,
-                examples=options.examples,
+                examples=options.most_examples,
                 seed_value=seed,
                 tried=console.advance,
                 stop=stop,
+                judge=judge,
+                seconds=options.seconds,
+                keep_going=options.keep_going,
+                corpus=corpus,
             )
         )
         try:
@@ -104,9 +114,9 @@ async def _fuzz(
         finally:
             stop.set()
             await asyncio.gather(search, return_exceptions=True)
-    found = outcome.disagreement
-    record = None if found is None else await asyncio.to_thread(_write_case, options.output, found)
-    code = ExitCode.FAILED if found is not None or outcome.resets else ExitCode.OK
+    found = outcome.disagreements
+    records = [await asyncio.to_thread(_write_case, options.output, item) for item in found]
+    code = ExitCode.FAILED if found or outcome.resets else ExitCode.OK
     code = gravest([code, *(sdk.exit_code for sdk in skipped)])
     report = FuzzReport(
         sdks=[runner.name for runner in runners],
@@ -117,12 +127,25 @@ async def _fuzz(
         examples=outcome.examples,
         requests=outcome.requests,
         took_s=round(time.perf_counter() - clock, 3),
-        disagreement=record,
+        against="oracle" if options.against is not None else None,
+        ignored=list(options.ignore),
+        disagreement=next(iter(records), None),
+        disagreements=records,
+        corpus_added=0 if corpus is None else corpus.added,
         connection_resets=outcome.resets,
         exit_code=int(code),
     )
     _show(options, report, skipped)
     return code, targets
+
+
+def _judge(
+    options: FuzzOptions, runners: Sequence[SdkRunner], targets: Mapping[str, FuzzTarget]
+) -> Judge:
+    if options.against is None:
+        return PeerJudge(options.ignore)
+    providers = {runner.name: probe(runner, targets[runner.name]) for runner in runners}
+    return OracleJudge(providers, options.ignore)
 
 
 def _daemon_error(error: BrainLostError, seed: int) -> DaemonError:
@@ -150,9 +173,12 @@ def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
     return FoundDisagreement(
         file=str(file),
         case=case,
+        rule=found.difference.rule,
         pointer=found.difference.pointer,
         values=found.difference.values,
         requests=len(found.program.calls),
+        compared=list(found.answers),
+        curl=curl_lines(found.program),
         steady=found.steady,
     )
 
@@ -163,7 +189,6 @@ def _show(options: FuzzOptions, report: FuzzReport, skipped: Sequence[SkippedSdk
             target.write_json(report)
     for sdk in skipped:
         echo(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), err=True)
-    if report.disagreement is not None:
-        show_disagreement(report, options.sdk)
+    show_disagreements(report, options.sdk)
     show_resets(report)
     echo(fuzz_banner(report), err=options.json_file == "-")

@@ -1,16 +1,37 @@
 """`memconform fuzz`."""
 
+import re
 from pathlib import Path
 
 import click
 
-from memconform.cli.fuzz_options import FuzzOptions
+from memconform.cli.fuzz_options import DEFAULT_EXAMPLES, FuzzOptions
 from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import env, json_file, keep, log_level, schema, sdks
 from memconform.errors import ExitCode
 
 _REQUESTS = "What to send"
+_COMPARING = "What to compare"
+_UNITS = {"s": 1, "m": 60, "h": 3_600}
+
+
+def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    """Read a duration such as `90s` or `10m`."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})([smh]?)", value)
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter(f"{value!r} is not a duration such as 90s, 10m or 1h")
+    return float(int(match[1]) * _UNITS[match[2] or "s"])
+
+
+def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that pointers begin as those of reports do."""
+    for value in values:
+        if value.split("/")[1:2] not in (["body"], ["headers"], ["media"]):
+            raise click.BadParameter(f"{value!r} does not begin with /body, /headers or /media")
+    return values
 
 
 @click.command(
@@ -18,10 +39,11 @@ _REQUESTS = "What to send"
     cls=Command,
     examples=(
         "memconform fuzz --sdk all",
+        "memconform fuzz --sdk mine --against oracle --time 10m --keep-going",
         "memconform fuzz --sdk mine --sdk py --examples 500 --seed 1",
     ),
     exit_codes={
-        ExitCode.OK: "the SDKs agree",
+        ExitCode.OK: "the SDKs agree, with each other or with the oracle",
         ExitCode.FAILED: "they disagree, or one resets connections",
         ExitCode.DAEMON: "a daemon did not start, or stopped responding",
     },
@@ -30,12 +52,47 @@ _REQUESTS = "What to send"
 @env
 @keep
 @option(
+    "--against",
+    group=_COMPARING,
+    type=click.Choice(("oracle",)),
+    help="Compare each SDK with a model of the contract, not the SDKs with each other.",
+)
+@option(
+    "--ignore",
+    group=_COMPARING,
+    multiple=True,
+    callback=_pointers,
+    metavar="POINTER",
+    help="Do not compare values at a pointer such as /body/chunks/*/title. Repeatable.",
+)
+@option(
+    "--keep-going",
+    group=_COMPARING,
+    is_flag=True,
+    help="Collect disagreements of different kinds instead of ending at the first one.",
+)
+@option(
     "--examples",
     group=_REQUESTS,
     type=click.IntRange(min=1),
-    default=2_000,
+    show_default=f"{DEFAULT_EXAMPLES}, or any number with --time",
     metavar="N",
     help="Number of request sequences to send to all daemons.",
+)
+@option(
+    "--time",
+    "seconds",
+    group=_REQUESTS,
+    callback=_seconds,
+    metavar="DURATION",
+    help="Try no new sequence after a time such as 90s, 10m or 1h.",
+)
+@option(
+    "--corpus",
+    group=_REQUESTS,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Begin with the sequences of a folder, and add those that find something new.",
 )
 @option(
     "--seed",
@@ -58,10 +115,11 @@ _REQUESTS = "What to send"
 @schema("fuzzing.results:FuzzReport")
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Send the same random requests to several SDKs until their responses differ.
+    """Send random requests to SDKs until their responses differ, or violate the contract.
 
-    Requests are valid or nearly so. The first disagreement is shrunk to a minimal case, which
-    `conform --cases` repeats.
+    Requests are valid or nearly so. Without `--against oracle`, all SDKs get the same requests and
+    are compared with each other. A disagreement is shrunk to a minimal case, which `conform
+    --cases` repeats.
     """
     options = FuzzOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_fuzz:fuzz", options, extra="fuzz")

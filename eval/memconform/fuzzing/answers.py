@@ -1,7 +1,7 @@
 """Normalizes responses: removes what may legitimately differ between daemons."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -25,7 +25,7 @@ _PROBLEM = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class ProgramAnswer:
-    """A normalize response to one call of a program."""
+    """A normalized response to one call of a program."""
 
     status: int | None
     """None if there was no response."""
@@ -37,6 +37,10 @@ class ProgramAnswer:
     failure: str = ""
     """A `FailureKind` if there was no response or it did not end properly; of a process that ended,
     with its exit status."""
+    fault: str = ""
+    """How the response violates a rule on what is not compared, such as times."""
+    content: bytes = field(default=b"", compare=False, repr=False)
+    """The body as it was received."""
 
     def value(self) -> dict[str, Any]:
         """Return the answer as JSON, so that two answers can be compared key by key."""
@@ -47,6 +51,7 @@ class ProgramAnswer:
             "media": self.media,
             "headers": {name: list(words) for name, words in self.headers},
             "body": self.body,
+            "fault": self.fault,
         }
 
 
@@ -59,7 +64,7 @@ def normalize(response: httpx.Response, content: bytes, brain: str) -> ProgramAn
     body = _body(media, content, brain)
     # No rule says whether a HEAD response has the media type of the GET response.
     compared_media = "" if response.request.method == "HEAD" else media
-    return ProgramAnswer(response.status_code, compared_media, headers, body)
+    return ProgramAnswer(response.status_code, compared_media, headers, body, content=content)
 
 
 def _words(value: str) -> tuple[str, ...]:
@@ -69,7 +74,7 @@ def _words(value: str) -> tuple[str, ...]:
 
 def _body(media: str, content: bytes, brain: str) -> JsonValue:
     if media == "text/event-stream":
-        return [[name, _normalize_value(data, brain), id_] for name, data, id_ in _events(content)]
+        return [[name, normalize_value(data, brain), id_] for name, data, id_ in events(content)]
     if media == BYTES or not content:
         return {"bytes": content.hex()}
     try:
@@ -78,25 +83,27 @@ def _body(media: str, content: bytes, brain: str) -> JsonValue:
         return {"unreadable": content.decode("utf-8", "replace")}
     if media == _PROBLEM and isinstance(loaded, dict):
         return {key: loaded.get(key) for key in ("status", "code")} | {"keys": sorted(loaded)}
-    return _normalize_value(loaded, brain)
+    return normalize_value(loaded, brain)
 
 
-def _normalize_value(value: JsonValue, brain: str) -> JsonValue:
+def normalize_value(value: JsonValue, brain: str) -> JsonValue:
+    """Remove times and nulls, and replace the brain's id; metadata stays as it is."""
     if isinstance(value, dict):
         fields = {k: v for k, v in value.items() if k not in _FREE_KEYS and v is not None}
         # Stored metadata must come back unchanged, including nulls.
-        return {k: v if k == "metadata" else _normalize_value(v, brain) for k, v in fields.items()}
+        return {k: v if k == "metadata" else normalize_value(v, brain) for k, v in fields.items()}
     if isinstance(value, list):
-        return [_normalize_value(item, brain) for item in value]
+        return [normalize_value(item, brain) for item in value]
     return BRAIN if value == brain else value
 
 
-def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
+def events(content: bytes, *, decoded: bool = True) -> list[tuple[str, JsonValue, str]]:
     """Return the events of a stream as (name, data, id), without pings, whose timing is arbitrary.
 
-    An id that is a number greater than the previous one is replaced by `rising`.
+    An id that is a number greater than the previous one is replaced by `rising`. Data is JSON, or
+    text if it is not or `decoded` is false.
     """
-    events: list[tuple[str, JsonValue, str]] = []
+    result: list[tuple[str, JsonValue, str]] = []
     last, inherited = -1, ""
     headers = {"content-type": "text/event-stream"}
     for event in EventSource(httpx.Response(200, headers=headers, content=content)).iter_sse():
@@ -108,8 +115,12 @@ def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
         inherited = event.id
         if id_.isascii() and id_.isdigit() and int(id_) > last:
             last, id_ = int(id_), "rising"
-        try:
-            events.append((event.event, json.loads(event.data), id_))
-        except ValueError:
-            events.append((event.event, event.data, id_))
-    return events
+        result.append((event.event, _loaded(event.data) if decoded else event.data, id_))
+    return result
+
+
+def _loaded(data: str) -> JsonValue:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data

@@ -8,8 +8,9 @@ from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer
 
-SCORE_TOLERANCE = 2e-9
-"""Absolute tolerance of numbers: two rounding steps of scores (core.search.order)."""
+SCORE_TOLERANCE = 1.001e-9
+"""Absolute tolerance of numbers: one step of rounded scores (core.search.order). Sums in another
+order differ in the last bits, and so may fall on the other side of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +23,49 @@ class AnswerDifference:
     """JSON pointer into `ProgramAnswer.value()`."""
     values: dict[str, JsonValue]
     """The value of each daemon, by SDK; a daemon without a value is missing."""
+    rule: str = ""
+    """The rule that is most likely broken; empty if nobody knows who is right."""
 
 
 def compare_answers(answers: Mapping[str, Sequence[ProgramAnswer]]) -> AnswerDifference | None:
-    """Return the first difference between the answers of several daemons; None if they agree.
+    """Return the first difference between the answers of several daemons; None if they agree."""
+    return next(all_differences(answers), None)
 
-    `answers` holds equally many answers for each SDK.
+
+def all_differences(
+    answers: Mapping[str, Sequence[ProgramAnswer]], ignored: Sequence[str] = ()
+) -> Iterator[AnswerDifference]:
+    """Yield all differences between the answers of several daemons.
+
+    Args:
+        answers: Equally many answers for each SDK.
+        ignored: Pointers of values that are not compared; `*` is any one part.
     """
     names = list(answers)
     for call, row in enumerate(zip(*answers.values(), strict=True)):
         values = [answer.value() for answer in row]
-        for other in values[1:]:
-            pointer = next(_differences(values[0], other, ""), None)
-            if pointer is not None:
-                actual = {n: resolve(v, pointer) for n, v in zip(names, values, strict=True)}
-                present = {n: v for n, v in actual.items() if v is not MISSING}
-                return AnswerDifference(call, pointer, present)
-    return None
+        for pointer in differing(values, ignored):
+            actual = {n: resolve(v, pointer) for n, v in zip(names, values, strict=True)}
+            present = {n: v for n, v in actual.items() if v is not MISSING}
+            yield AnswerDifference(call, pointer, present)
+
+
+def differing(values: Sequence[JsonValue], ignored: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the pointers at which values differ from the first one, each once."""
+    patterns = [pattern.split("/") for pattern in ignored]
+    seen = set()
+    for other in values[1:]:
+        for pointer in _differences(values[0], other, ""):
+            if pointer not in seen and not any(_covers(p, pointer) for p in patterns):
+                seen.add(pointer)
+                yield pointer
+
+
+def _covers(pattern: list[str], pointer: str) -> bool:
+    """Whether a pointer is at or below a pattern."""
+    parts = pointer.split("/")
+    pairs = zip(pattern, parts, strict=False)
+    return len(pattern) <= len(parts) and all(want in ("*", part) for want, part in pairs)
 
 
 def _differences(one: JsonValue, two: JsonValue, where: str) -> Iterator[str]:

@@ -37,6 +37,9 @@ class FuzzTarget:
     address: str
     exit_status: Callable[[], str] = still_running
     """How its process ended, such as `exit status 3`; empty while it runs or is not watched."""
+    restart: Callable[[str], str] | None = None
+    """Restart the daemon by `restart` or `kill`; returns why that failed, or an empty text. None if
+    the harness must not."""
 
     @property
     def is_watched(self) -> bool:

@@ -14,7 +14,7 @@ from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
-from memconform.fuzzing.programs import BRAIN, Call, Program
+from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
 
 _SECONDS = 20.0
 """Time limit for a whole response; a stream that stays open longer counts as endless."""
@@ -29,15 +29,7 @@ class ProgramRunner:
 
     def __init__(self, target: FuzzTarget) -> None:
         self._target = target
-        self._http = httpx.Client(
-            base_url=target.address,
-            # Shorter than the idle timeout of any server known to us (Node.js: 5 s): a connection
-            # that a daemon closes because it is idle would look like a reset.
-            limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
-            trust_env=False,
-            timeout=_SECONDS,
-            headers={"Accept-Encoding": "identity"},
-        )
+        self._http = _client(target)
         # A random prefix, because a running daemon may have brains of another session.
         self._prefix = f"{BRAIN_PREFIX}fuzz-{secrets.token_hex(3)}"
         self._count = 0
@@ -141,7 +133,17 @@ class ProgramRunner:
         stream.read()
         return stream.answer(brain)
 
+    def _restart(self, how: str) -> ProgramAnswer:
+        if self._target.restart is None:
+            raise ValueError("a program restarts a daemon that the harness does not manage")
+        self._http.close()
+        failure = self._target.restart(how)
+        self._http = _client(self._target)
+        return ProgramAnswer(None if failure else RESTARTED, failure=failure)
+
     def _answer(self, call: Call, brain: str) -> ProgramAnswer:
+        if call.route in RESTARTS:
+            return self._restart(call.route)
         try:
             response = self._http.send(self._request(call, brain), stream=True)
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
@@ -163,6 +165,18 @@ class ProgramRunner:
         return self._http.build_request(
             call.method, "/", content=content, headers=headers, extensions={"target": target}
         )
+
+
+def _client(target: FuzzTarget) -> httpx.Client:
+    return httpx.Client(
+        base_url=target.address,
+        # Shorter than the idle timeout of any server known to us (Node.js: 5 s): a connection that
+        # a daemon closes because it is idle would look like a reset.
+        limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
+        trust_env=False,
+        timeout=_SECONDS,
+        headers={"Accept-Encoding": "identity"},
+    )
 
 
 class _ResponseReader:

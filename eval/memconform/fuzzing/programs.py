@@ -9,6 +9,12 @@ from memconform.contract.schemas import ROUTES, Route
 BRAIN = "{brainId}"
 """Placeholder for the brain's id in targets and bodies."""
 
+RESTARTS = ("restart", "kill")
+"""Names of calls that are not requests: the daemon is stopped with SIGTERM or SIGKILL, and started
+again on its state."""
+RESTARTED = 0
+"""Status of the answer to such a call."""
+
 _BY_NAME = {route.name: route for route in ROUTES}
 
 

@@ -2,59 +2,31 @@
 
 import asyncio
 import secrets
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Flaky
+from hypothesis.strategies import SearchStrategy
 
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.fuzzing.answers import ProgramAnswer
-from memconform.fuzzing.comparing import AnswerDifference, compare_answers
-from memconform.fuzzing.failures import BrainLostError, FuzzTarget
-from memconform.fuzzing.program_runner import ProgramRunner
+from memconform.daemons.upstream import restartable
+from memconform.errors import DaemonError
+from memconform.fuzzing.corpus import Corpus
+from memconform.fuzzing.failures import FuzzTarget
+from memconform.fuzzing.judging import Judge, PeerJudge
 from memconform.fuzzing.programs import Program
+from memconform.fuzzing.searching import (
+    DisagreementError,
+    FuzzResult,
+    Search,
+    StoppedError,
+)
 from memconform.fuzzing.strategies import programs
-
-_REPEATS = 3
-"""How often the minimal program is repeated, to tell whether the disagreement is reproducible."""
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A program on which daemons disagree, and their answers."""
-
-    program: Program
-    answers: dict[str, list[ProgramAnswer]]
-    difference: AnswerDifference
-    steady: bool
-    """Whether it occurs each time the program is run."""
-
-
-@dataclass(frozen=True, slots=True)
-class FuzzResult:
-    """The result of a search."""
-
-    examples: int
-    """Number of programs run on all daemons, including those of shrinking."""
-    requests: int
-    """Number of requests sent to each daemon."""
-    disagreement: Disagreement | None
-    resets: dict[str, dict[str, int]]
-    """By SDK: how often it reset the connection of which request of the harness itself."""
-
-
-class _DisagreementError(Exception):
-    """An example on which daemons disagree, for Hypothesis to shrink."""
-
-
-class _StoppedError(BaseException):
-    """Stops the search. A BaseException, so Hypothesis does not take it for a failing example."""
 
 
 @asynccontextmanager
@@ -85,11 +57,29 @@ def _target(daemon: Daemon, stack: AsyncExitStack) -> FuzzTarget:
         return FuzzTarget(daemon.base_url)
     ending = asyncio.ensure_future(daemon.wait_exit())
     stack.callback(ending.cancel)
+    loop = asyncio.get_running_loop()
+    again = restartable(daemon)
 
     def exit_status() -> str:
         return ending.result() if ending.done() and not ending.cancelled() else ""
 
-    return FuzzTarget(daemon.base_url, exit_status)
+    async def restart(how: str) -> str:
+        if again is None or daemon.process is None:
+            raise ValueError("this daemon cannot be restarted")
+        if how == "kill":
+            # Nothing is awaited before the lock of `restart` is taken, so this end is not taken
+            # for one of the daemon's own.
+            daemon.process.signal(signal.SIGKILL)
+        try:
+            await again.restart()
+        except DaemonError as error:
+            return f"process ended: {error.code}"
+        return ""
+
+    def restart_and_wait(how: str) -> str:
+        return asyncio.run_coroutine_threadsafe(restart(how), loop).result()
+
+    return FuzzTarget(daemon.base_url, exit_status, restart_and_wait if again else None)
 
 
 def find_disagreement(
@@ -100,8 +90,12 @@ def find_disagreement(
     seed_value: int,
     tried: Callable[[], None],
     stop: threading.Event,
+    judge: Judge | None = None,
+    seconds: float | None = None,
+    keep_going: bool = False,
+    corpus: Corpus | None = None,
 ) -> FuzzResult:
-    """Run random programs on all daemons until they disagree, then shrink the disagreement.
+    """Run random programs on all daemons until an answer is wrong, then shrink the program.
 
     Blocks the thread.
 
@@ -112,12 +106,36 @@ def find_disagreement(
         seed_value: The same seed generates the same programs.
         tried: Called after each program.
         stop: Ends the search with the result so far once it is set.
+        judge: Decides which answers are wrong; by default those that differ between daemons.
+        seconds: After that time no new program is tried; None: no limit.
+        keep_going: Whether to search on, for differences of other kinds.
+        corpus: Programs to begin with; it gets those that found something or reached a new kind of
+            answer.
 
     Raises:
         BrainLostError: if a daemon stops working before a disagreement was found.
     """
-    search = _Search(targets, tried, stop)
-    run_example = given(programs(profiles))(search.run_example)
+    search = Search(targets, judge or PeerJudge(), tried, stop, seconds=seconds, corpus=corpus)
+    strategy = programs(profiles, restarts=all(t.restart is not None for t in targets.values()))
+    try:
+        search.replay(keep_going=keep_going)
+        left = examples
+        while left > 0 and (keep_going or not search.found) and not search.is_over:
+            found, before = len(search.found), search.examples
+            _search_once(search, strategy, left, seed_value + found)
+            if len(search.found) == found:
+                break
+            search.repeat()
+            left -= search.examples - before
+    finally:
+        search.close()
+    return search.result()
+
+
+def _search_once(
+    search: Search, strategy: SearchStrategy[Program], examples: int, seed_value: int
+) -> None:
+    run_example = given(strategy)(search.run_example)
     run_example = settings(
         max_examples=examples,
         database=None,
@@ -127,79 +145,6 @@ def find_disagreement(
         report_multiple_bugs=False,
         print_blob=False,
     )(run_example)
-    try:
-        with suppress(_DisagreementError, Flaky, _StoppedError):
-            seed(seed_value)(run_example)()
-        search.repeat()
-    finally:
-        search.close()
-    return search.result()
-
-
-class _Search:
-    def __init__(
-        self, targets: Mapping[str, FuzzTarget], tried: Callable[[], None], stop: threading.Event
-    ) -> None:
-        self._runners = {name: ProgramRunner(target) for name, target in targets.items()}
-        self._threads = ThreadPoolExecutor(len(self._runners))
-        self._tried = tried
-        self._stop = stop
-        self._examples = self._requests = 0
-        self._smallest: Disagreement | None = None
-        self._lost: BrainLostError | None = None
-
-    def run_example(self, program: Program) -> None:
-        if self._stop.is_set():
-            raise _StoppedError
-        try:
-            answers = self._answers(program)
-        except BrainLostError as error:
-            # Hypothesis would repeat the example, see it succeed, and report it as flaky.
-            self._lost = error
-            raise _StoppedError from error
-        difference = compare_answers(answers)
-        self._examples += 1
-        self._requests += len(program.calls)
-        self._tried()
-        if difference is not None:
-            # Hypothesis runs the minimal example last.
-            self._smallest = Disagreement(program, answers, difference, steady=True)
-            raise _DisagreementError
-
-    def _answers(self, program: Program) -> dict[str, list[ProgramAnswer]]:
-        futures = {
-            name: self._threads.submit(runner.run, program)
-            for name, runner in self._runners.items()
-        }
-        answers = {}
-        for name, future in futures.items():
-            try:
-                answers[name] = future.result()
-            except BrainLostError as error:
-                raise error.of(name) from error
-        return answers
-
-    def result(self) -> FuzzResult:
-        if self._lost is not None and self._smallest is None:
-            raise self._lost
-        resets = {name: dict(runner.resets) for name, runner in self._runners.items()}
-        resets = {name: requests for name, requests in resets.items() if requests}
-        return FuzzResult(self._examples, self._requests, self._smallest, resets)
-
-    def repeat(self) -> None:
-        """Repeat the minimal program, and record whether the daemons disagree each time."""
-        if self._smallest is None or self._stop.is_set():
-            return
-        try:
-            differences = [
-                compare_answers(self._answers(self._smallest.program)) for _ in range(_REPEATS)
-            ]
-            steady = all(difference is not None for difference in differences)
-        except BrainLostError:
-            steady = False
-        self._smallest = replace(self._smallest, steady=steady)
-
-    def close(self) -> None:
-        self._threads.shutdown()
-        for runner in self._runners.values():
-            runner.close()
+    with suppress(DisagreementError, Flaky, StoppedError):
+        seed(seed_value)(run_example)()
+    search.finish_shrinking()

@@ -17,104 +17,18 @@ from pydantic import BaseModel
 from memconform.contract.core import Filters, Recency, Temporal, Tuning
 from memconform.contract.schemas import ROUTES, Route
 from memconform.contract.wire import JsonValue, Profile
-from memconform.fuzzing.programs import BRAIN, Call, Program, document, route
-
-Json = st.SearchStrategy[Any]
-
-_WORDS = (
-    "heron", "herons", "Heron", "kettle", "singing", "sings", "running", "runs", "42", "2024", "x1",
-    "Straße", "STRASSE", "ﬁsh", "fish", "naïve", "nai\u0308ve", "東京", "İstanbul", "ὈΔΥΣΣΕΎΣ",
-    "don't", "re-use", "a", "AND", "NOT", "NEAR", "the", "who", "waits", "a.b", "snake_case", "½",
-)  # fmt: skip
-_MARKS = (" ", " ", " ", ". ", "? ", "! ", "\n", "\n\n", ", ", "\r\n", '" ', "* ", " (", ") ", "  ")
-
-# `$` begins variables and matchers of cases. No rule covers unassigned and private code points
-# (core.rank.terms).
-_CHARACTERS = st.characters(exclude_categories=("Cs", "Cn", "Co"), exclude_characters="$")
-_ODD = st.text(_CHARACTERS, max_size=8)
-
-
-def _joined(parts: list[tuple[str, str]]) -> str:
-    return "".join(word + mark for word, mark in parts)
-
-
-_SENTENCES = st.lists(
-    st.tuples(st.sampled_from(_WORDS), st.sampled_from(_MARKS)), min_size=1, max_size=9
-).map(_joined)
-TEXTS = st.one_of(_SENTENCES, _SENTENCES, _SENTENCES, _ODD)
-_FRONT_MATTER = st.sampled_from(
-    (
-        "---\ntitle: Birds\n---\n",
-        "---\ntags: [red, 'blue']\nsession_id: s1\n---\n",
-        "---\nno\n---\n",
-    )
+from memconform.fuzzing.pools import (
+    BAD_PATHS,
+    CONTENTS,
+    METADATA,
+    ODD,
+    PATHS,
+    POOLS,
+    TAGS,
+    TITLES,
+    Json,
 )
-_CONTENTS = st.one_of(
-    TEXTS.map(str.encode),
-    TEXTS.map(str.encode),
-    TEXTS.map(str.encode),
-    st.tuples(_FRONT_MATTER, TEXTS).map(lambda pair: "".join(pair).encode()),
-    st.binary(max_size=6),
-)
-
-_PATHS = st.sampled_from(
-    (
-        "a.md", "b.md", "A.md", "c.txt", "dir/a.md", "dir/b.md", "dir/sub/c.md", "dir", "_h.md",
-        "dir/_h.md", "_d/a.md", "ü.md", "u\u0308.md", "a b.md", "a+b.md", "a%41.md", "a.md.json",
-        "東.md", "🐦.md", "memory/global/a.md", "memory/project/p1/a.md", "raw/a.md", ".dot", "é/a",
-    )
-)  # fmt: skip
-_BAD_PATHS = st.sampled_from(
-    ("", "/a.md", "a.md/", "a//b", ".", "..", "../a", "dir/../a", "./a", "a\\b", "a\0b", "a" * 251)
-)
-_TAGS = st.lists(st.sampled_from(("red", "blue", "Red", "ü", "")), max_size=3)
-_SESSIONS = st.sampled_from(("s1", "s2", "S1", ""))
-_DATES = st.sampled_from(
-    ("2024-02-29", "2025-01-31T10:00:00Z", "2025-01-31t10:00:00.5+02:00", "0000-01-01")
-)
-_METADATA = st.dictionaries(
-    st.sampled_from(("session_id", "date", "page", "deep", "ü")),
-    st.one_of(
-        _SESSIONS, _DATES, st.integers(-(2**53), 2**53), st.booleans(), st.none(),
-        st.sampled_from((0.5, 1e300, -2.5, [], {}, [1, {"a": None}])),
-    ),
-    max_size=3,
-)  # fmt: skip
-_TITLES = st.one_of(st.sampled_from(("Birds", "Kitchen", "")), _ODD)
-
-_POOLS: dict[str, Json] = {
-    "query": TEXTS,
-    "question": TEXTS,
-    "path": _PATHS,
-    "to": _PATHS,
-    "from": _PATHS,
-    "paths": st.lists(_PATHS, max_size=3),
-    "path_prefix": st.sampled_from(("", "d", "dir/", "DIR/", "a", "ü", "_", "memory/", "a%")),
-    "tags": _TAGS,
-    "session_ids": st.lists(_SESSIONS, max_size=2),
-    "project": st.sampled_from(("p1", "p", "")),
-    "question_date": _DATES,
-    "content_type": st.sampled_from(("text/markdown", "", "a/b; c=d")),
-    "title": _TITLES,
-    "metadata": _METADATA,
-    "model": st.just("m"),
-    "reason": _ODD,
-    "message": _ODD,
-    "author": _ODD,
-    "email": _ODD,
-    "now": _DATES,
-    "at": _DATES,
-    # Any relevance and weight are at most 1 together.
-    "relevance": st.sampled_from((0, 0.25, 0.5)),
-    "weight": st.sampled_from((0, 0.05, 0.5)),
-    "top_k": st.one_of(st.integers(1, 5), st.integers(1, 12), st.sampled_from((1000, 5.0))),
-    "candidate_k": st.one_of(st.integers(0, 12), st.just(10_000)),
-    "rerank_top_n": st.integers(0, 12),
-    "pool_factor": st.integers(1, 4),
-    "pool_floor": st.integers(1, 12),
-    "brain_id": st.just(BRAIN),
-}
-"""Values of keys whose schema is too general, by field name."""
+from memconform.fuzzing.programs import BRAIN, RESTARTS, Call, Program, document, route
 
 _NESTED: dict[str, type[BaseModel]] = {
     "filters": Filters,
@@ -145,33 +59,33 @@ def _value(name: str, schema: dict[str, JsonValue]) -> Json:
     if name in _NESTED:
         return body(_NESTED[name])
     if name == "content_base64":
-        return _CONTENTS.map(lambda content: document("", content)["contentBase64"])
-    pool = _POOLS.get(name)
+        return CONTENTS.map(lambda content: document("", content)["contentBase64"])
+    pool = POOLS.get(name)
     return pool if pool is not None else from_schema(schema)
 
 
 _DOCUMENT = st.builds(
     lambda path, content, extra: document(path, content, **extra),
-    _PATHS,
-    _CONTENTS,
-    st.fixed_dictionaries({}, optional={"title": _TITLES, "tags": _TAGS, "metadata": _METADATA}),
+    PATHS,
+    CONTENTS,
+    st.fixed_dictionaries({}, optional={"title": TITLES, "tags": TAGS, "metadata": METADATA}),
 )
 _BATCH = st.fixed_dictionaries({"documents": st.lists(_DOCUMENT, min_size=1, max_size=7)})
 
 
 def _op(kind: str) -> Json:
-    fields = {"type": st.just(kind), "path": _PATHS}
+    fields = {"type": st.just(kind), "path": PATHS}
     if kind in ("write", "append"):
         fields["content_base64"] = _value("content_base64", {})
     if kind == "rename":
-        fields["to"] = _PATHS
+        fields["to"] = PATHS
     return st.fixed_dictionaries(fields)
 
 
 _OPS = st.fixed_dictionaries(
     {"ops": st.lists(st.sampled_from(("write", "append", "delete", "rename")).flatmap(_op),
                      min_size=1, max_size=4)},
-    optional={"reason": _ODD},
+    optional={"reason": ODD},
 )  # fmt: skip
 
 _BODIES: dict[str, Json] = {"ingestFile": _DOCUMENT, "ingestBatch": _BATCH, "batchOps": _OPS}
@@ -184,13 +98,28 @@ def _encoded(path: str) -> st.SearchStrategy[str]:
 
 _FLAGS = st.sampled_from(("true", "false"))
 _PARAMETERS: dict[str, st.SearchStrategy[str]] = {
-    "path": _PATHS.flatmap(_encoded),
+    "path": PATHS.flatmap(_encoded),
     "dir": st.one_of(st.just(""), st.sampled_from(("dir", "dir/sub", "_d", "é"))).flatmap(_encoded),
     "recursive": _FLAGS,
     "include_generated": _FLAGS,
-    "glob": st.sampled_from(("*", "*.md", "?.md", "a*", "[a].md", "*.*", "", "_*", "**")).flatmap(
-        _encoded
-    ),
+    "glob": st.sampled_from(
+        (
+            "*",
+            "*.md",
+            "?.md",
+            "a*",
+            "[a].md",
+            "*.*",
+            "",
+            "_*",
+            "**",
+            "*a*",
+            "?",
+            "*.m?",
+            "a.md",
+            "*d*.*m*",
+        )
+    ).flatmap(_encoded),
 }
 
 
@@ -205,18 +134,40 @@ def _valid(draw: st.DrawFn, target_route: Route) -> Call:
         special = _BODIES.get(target_route.name)
         sent = draw(special if special is not None else body(target_route.request))
     elif target_route.sends == "bytes":
-        sent = draw(_CONTENTS)
+        sent = draw(CONTENTS)
     target = target_route.path + (f"?{query}" if query else "")
     headers = dict(target_route.headers)
     return Call(target_route.name, target_route.method.upper(), target, sent, headers)
 
 
 _SCALARS: Json = st.sampled_from(
-    (None, True, 0, -1, 1.5, 10**6, "", "x", [], {}, [None], "1", "null")
+    (
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        10**6,
+        "",
+        "x",
+        [],
+        {},
+        [None],
+        "1",
+        "null",
+        5.0,
+        2**70,
+        " ",
+        [1],
+        [{}],
+    )
 )
 
 
-_NON_OBJECTS = (b"", b"{", b"null", b"[]", b'"x"', b"{} x", b'{"a":1,}', b"\xff")
+_NON_OBJECTS = (
+    b'{"a": NaN}', b'{"query": "\\ud800"}', b'{"a": ' + b"[" * 1_100 + b"]" * 1_100 + b"}",
+    b"", b"{", b"null", b"[]", b'"x"', b"{} x", b'{"a":1,}', b"\xff",
+)  # fmt: skip
 
 
 @st.composite
@@ -254,7 +205,7 @@ def _invalid_query(draw: st.DrawFn, query: str) -> str:
         st.one_of(
             st.just(f"{query}&{query.partition('&')[0]}"),
             st.sampled_from(("%", "%4", "%zz", "%ff")).map(lambda escape: query + escape),
-            _BAD_PATHS.map(lambda bad: f"{name}={quote(bad, safe='')}"),
+            BAD_PATHS.map(lambda bad: f"{name}={quote(bad, safe='')}"),
             st.sampled_from(("1", "", "TRUE")).map(lambda flag: f"recursive={flag}"),
             st.sampled_from(("", "=x", "path", "x=1")),
         )
@@ -283,26 +234,84 @@ def _invalid_body(draw: st.DrawFn, sent: dict[str, Any]) -> dict[str, Any]:
 _WEIGHTS = {
     "search": 6, "ask": 3, "ingestFile": 3, "ingestBatch": 2, "listDocuments": 2, "batchOps": 3,
     "readDocument": 1, "hasDocument": 1, "statDocument": 1, "writeDocument": 2,
-    "appendDocument": 2, "deleteDocument": 2, "renameDocument": 2, "brain": 2,
+    "appendDocument": 2, "deleteDocument": 2, "renameDocument": 2, "brain": 2, "deleteBrain": 1,
 }  # fmt: skip
 """How often each route is called; only routes of a single brain whose response ends."""
 
 
-def programs(profiles: set[Profile]) -> st.SearchStrategy[Program]:
-    """Return a strategy for programs that use only `profiles`."""
+_CHANGES = (
+    "ingestFile", "ingestBatch", "batchOps", "writeDocument", "appendDocument", "deleteDocument",
+    "renameDocument",
+)  # fmt: skip
+_RESTART_ONE_IN = 40
+"""How many programs there are for each one with a restart, which takes about a second."""
+_BRAIN_PATH = f"/v1/brains/{BRAIN}"
+_INFO = Call("brain", "GET", _BRAIN_PATH)
+_DELETE = Call("deleteBrain", "DELETE", _BRAIN_PATH, headers={"X-Confirm-Delete": "yes"})
+
+
+def _create(description: str | None) -> Call:
+    body = {"brainId": BRAIN} | ({} if description is None else {"description": description})
+    return Call("createBrain", "POST", "/v1/brains", body)
+
+
+def programs(profiles: set[Profile], *, restarts: bool = False) -> st.SearchStrategy[Program]:
+    """Return a strategy for programs that use only `profiles`.
+
+    With `restarts`, a few of them restart or kill the daemon.
+    """
     claimed = [candidate for candidate in ROUTES if candidate.profile in profiles]
     names = [r.name for r in claimed for _ in range(_WEIGHTS.get(r.name, 0))]
     valid = st.sampled_from(names).flatmap(lambda name: _valid(route(name)))
-    call = st.one_of(valid, valid, valid, valid.flatmap(_invalid))
+    search = st.just("search").flatmap(lambda name: _valid(route(name)))
+    changes = [name for name in names if name in _CHANGES]
+    change = st.sampled_from(changes).flatmap(lambda name: _valid(route(name)))
+    alone = st.one_of(valid, valid, valid, valid.flatmap(_invalid)).map(lambda call: (call,))
+    # What a change did to the index shows in searches after it.
+    checked = st.builds(lambda *calls: calls, change, search, search)
+    # Brains of other ids would outlive the program.
+    created = st.sampled_from((None, "", "A diary.")).map(_create)
+    recreated = st.builds(
+        lambda create, call: (_DELETE, _INFO, create, _INFO, call), created, search
+    )
+    steps = st.lists(
+        st.one_of(
+            alone,
+            alone,
+            alone,
+            alone,
+            checked,
+            checked,
+            recreated,
+            created.map(lambda call: (call,)),
+        ),
+        min_size=1,
+        max_size=8,
+    ).map(lambda groups: tuple(call for group in groups for call in group))
     ingest = st.builds(
         lambda sent: Call("ingestBatch", "POST", route("ingestBatch").path, sent), _BATCH
     )
     listens = st.booleans() if Profile.EVENTS in profiles else st.just(value=False)
     # Most programs begin by storing documents; shrinking prefers the first choice, an empty start.
     first = ingest.map(lambda call: (call,))
-    return st.builds(
-        lambda start, calls, listens: Program((*start, *calls), listens),
-        st.one_of(st.just(()), first, first, first, first),
-        st.lists(call, min_size=1, max_size=10),
-        listens,
+    start = st.one_of(st.just(()), first, first, first, first)
+    plain = st.builds(
+        lambda start, calls, listens: Program((*start, *calls), listens), start, steps, listens
     )
+    if not restarts:
+        return plain
+    # A stream ends with its process, and what it had not sent by then is not specified.
+    restarted = st.builds(
+        lambda start, before, how, after: Program((*start, *before, _restart(how), *after)),
+        first,
+        steps,
+        st.sampled_from(RESTARTS),
+        steps,
+    )
+    return st.integers(0, _RESTART_ONE_IN).flatmap(
+        lambda number: restarted if number == _RESTART_ONE_IN else plain
+    )
+
+
+def _restart(how: str) -> Call:
+    return Call(how, "", "")

@@ -5,17 +5,19 @@ import hashlib
 import re
 from typing import Any
 
+import httpx
 import yaml
 
+from memconform.client.recorder import Exchange
 from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.comparing import SCORE_TOLERANCE, group_by_answer
-from memconform.fuzzing.program_runner import fill_brain
-from memconform.fuzzing.programs import BRAIN, Call, route
-from memconform.fuzzing.session import Disagreement
+from memconform.fuzzing.program_runner import encode_body, fill_brain
+from memconform.fuzzing.programs import BRAIN, RESTARTS, Call, Program, route
+from memconform.fuzzing.searching import Disagreement
 
 _RULES = {
     "search": "core.search.repeatable",
@@ -32,6 +34,10 @@ _RULES = {
     "deleteDocument": "documents.delete",
     "renameDocument": "documents.rename",
     "batchOps": "documents.batch",
+    "createBrain": "core.brain.create",
+    "deleteBrain": "core.brain.delete",
+    "restart": "state.index",
+    "kill": "core.ingest.durable",
     "events": "events.change",
 }
 """The rule that a generated case cites, by route; a person may name a better one."""
@@ -47,7 +53,12 @@ def case_file(disagreement: Disagreement) -> tuple[str, str]:
         "title": f"{_others(groups)} against {' and '.join(groups[0])}: a difference found by fuzz",
         "rules": [_RULES[name]],
     }
-    profiles = {route(call.route).profile.value for call in disagreement.program.calls}
+    difference = disagreement.difference
+    if difference.rule:
+        case["title"] = f"{_others(groups)} against the contract: found by fuzz"
+        case["rules"] = [difference.rule]
+    requests = [call for call in disagreement.program.calls if call.route not in RESTARTS]
+    profiles = {route(call.route).profile.value for call in requests}
     profiles |= {"events"} if events else set()
     case["profiles"] = sorted(profiles - {"core"})
     expected = disagreement.answers[groups[0][0]]
@@ -56,9 +67,15 @@ def case_file(disagreement: Disagreement) -> tuple[str, str]:
     slug = re.sub(r"[A-Z]", lambda match: "-" + match[0].lower(), name)
     case["id"] = f"fuzz-{slug}-{digest}"
     text = yaml.safe_dump([case], sort_keys=False, allow_unicode=True, width=100)
-    return case["id"], _HEAD.format(where=disagreement.difference.pointer) + text
+    head = _ORACLE_HEAD if difference.rule else _HEAD
+    return case["id"], head.format(where=difference.pointer, rule=difference.rule) + text
 
 
+_ORACLE_HEAD = """\
+# Found by `memconform fuzz --against oracle`: the daemon violates the contract at {where} of the
+# last answer. The case expects what the contract requires; {rule} is most likely the broken rule.
+
+"""
 _HEAD = """\
 # Found by `memconform fuzz`: daemons differ at {where} of the last answer. The case expects what
 # most of them answered (of two, what the first answered), which is not necessarily correct. It
@@ -94,6 +111,13 @@ def _steps(
 def _step(
     call: Call, name: str, expected: ProgramAnswer | None, disagreement: Disagreement
 ) -> list[dict[str, Any]]:
+    if call.route in RESTARTS:
+        restart: list[dict[str, Any]] = [{"process": "restart"}]
+        if call.route == "kill":
+            restart = [{"process": "kill"}, {"process": "start"}]
+        if expected is not None:
+            restart[-1]["expect"] = {"agreed": {"at": "/alive", "is": True}}
+        return restart
     target: Route = route(call.route)
     line = f"{call.method} {call.target.replace('/v1/brains/' + BRAIN, '${brain_url}')}"
     sent: dict[str, Any] = {}
@@ -118,11 +142,10 @@ def _check(disagreement: Disagreement, expected: ProgramAnswer) -> JsonValue:
     part, _, rest = pointer.removeprefix("/").partition("/")
     if expected.status is None or part == "failure":
         return {"ended": "end" if expected.status is not None else "cut"}
-    if part == "media":
-        media = {"$media_type": expected.media} if expected.media else {"$absent": True}
-        return {"header": "content-type", "is": media}
-    if part == "headers" and rest:
-        return _header_check(rest.partition("/")[0], expected)
+    if part == "fault":
+        return _fault_check(disagreement, expected)
+    if part in ("media", "headers"):
+        return _header_check("" if part == "media" else rest.partition("/")[0], expected)
     if part == "status" and expected.status >= 400:
         code = resolve(expected.body, "/code")
         return code if code in STATUS else expected.status
@@ -131,8 +154,24 @@ def _check(disagreement: Disagreement, expected: ProgramAnswer) -> JsonValue:
     return expected.status
 
 
+def _fault_check(disagreement: Disagreement, expected: ProgramAnswer) -> JsonValue:
+    """Every case checks shapes; what `detail` must name is checked here."""
+    faults = [str(value) for value in disagreement.difference.values.values()]
+    names = [fault.partition("does not name ")[2] for fault in faults]
+    named = next((name for name in names if name), None)
+    if named is None or expected.status is None:
+        return expected.status
+    return {"at": "/detail", "is": {"$contains": named}}
+
+
 def _header_check(name: str, expected: ProgramAnswer) -> JsonValue:
-    """Expect exactly the words of `expected` in any order; HEAD is optional."""
+    """Expect exactly the words of `expected` in any order; HEAD is optional.
+
+    Without a name, the media type.
+    """
+    if not name:
+        media = {"$media_type": expected.media} if expected.media else {"$absent": True}
+        return {"header": "content-type", "is": media}
     words = dict(expected.headers).get(name)
     if words is None:
         return {"header": name, "is": {"$absent": True}}
@@ -179,3 +218,29 @@ def _value(body: JsonValue, pointer: str) -> JsonValue:
     if isinstance(value, float):
         return {"$approx": [value, SCORE_TOLERANCE]}
     return "${brain}" if value == BRAIN else value
+
+
+_ADDRESS = "http://127.0.0.1:18850"
+_SHOWN_BRAIN = "fuzz"
+
+
+def curl_lines(program: Program) -> list[str]:
+    """Return commands that repeat a program by hand; the port is an example."""
+    create = Call("createBrain", "POST", "/v1/brains", {"brainId": BRAIN})
+    lines = []
+    for call in (create, *program.calls):
+        if call.route in RESTARTS:
+            sent = "SIGTERM" if call.route == "restart" else "SIGKILL"
+            lines.append(f"# end the daemon by {sent}, and start it again")
+            continue
+        content, headers = encode_body(call, _SHOWN_BRAIN)
+        target = call.target.replace(BRAIN, _SHOWN_BRAIN).encode()
+        request = httpx.Request(
+            call.method,
+            _ADDRESS,
+            content=content,
+            headers=headers,
+            extensions={"target": target},
+        )
+        lines.append(Exchange(request, open=True).curl())
+    return lines

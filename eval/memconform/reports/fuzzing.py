@@ -3,7 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from memconform.fuzzing.results import FuzzReport
+from memconform.conformance.rules import rules
+from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, standard_error
 
@@ -14,7 +15,7 @@ _SHOWN = 400
 class FuzzConsole(ProgressReport):
     """Progress bar of the request sequences; `advance` may be called from another thread."""
 
-    def __init__(self, examples: int) -> None:
+    def __init__(self, examples: int | None) -> None:
         super().__init__()
         self._task = self._progress.add_task("programs", total=examples)
 
@@ -26,11 +27,14 @@ class FuzzConsole(ProgressReport):
 def fuzz_banner(report: FuzzReport) -> str:
     """Format `<sdks>: agree; <n> programs, …`, or the place of the disagreement."""
     disagreement = report.disagreement
-    verdict = (
-        "agree"
-        if disagreement is None
-        else f"DISAGREE at {disagreement.pointer}, see {disagreement.file}"
-    )
+    others = f" with the {report.against}" if report.against is not None else ""
+    if disagreement is None:
+        verdict = f"agree{others}"
+    else:
+        verdict = f"DISAGREE{others} at {disagreement.pointer}, see {disagreement.file}"
+    if len(report.disagreements) > 1:
+        folder = report.disagreements[0].file.rpartition("/")[0] or "."
+        verdict = f"DISAGREE{others} in {len(report.disagreements)} ways, see {folder}"
     if report.connection_resets:
         verdict += f"; connection reset by {', '.join(report.connection_resets)}"
     return (
@@ -39,33 +43,46 @@ def fuzz_banner(report: FuzzReport) -> str:
     )
 
 
-def show_disagreement(report: FuzzReport, references: Sequence[str]) -> None:
-    """Print what each daemon answered at the disagreement to standard error.
+def show_disagreements(report: FuzzReport, references: Sequence[str]) -> None:
+    """Print what each daemon answered at each disagreement to standard error.
 
     `references` are the SDKs as the user named them.
     """
-    disagreement = report.disagreement
-    if disagreement is None:
+    for disagreement in report.disagreements:
+        _show(disagreement)
+    if not report.disagreements:
         return
+    console = standard_error()
+    folder = report.disagreements[0].file.rpartition("/")[0] or "."
+    sdks = " ".join(f"--sdk {reference}" for reference in references)
+    console.print(f"    try       memconform conform {sdks} --cases {folder}")
+
+
+def _show(disagreement: FoundDisagreement) -> None:
     console = standard_error()
     requests = plural(disagreement.requests, "request")
     console.print(f"DISAGREE   {disagreement.case}, after {requests}", style="bold red")
+    if disagreement.rule:
+        text = rules()[disagreement.rule].text
+        console.print(f"    rule      {disagreement.rule}: {_cut(text)}")
     console.print(f"    at        {disagreement.pointer}")
-    for sdk in report.sdks:
+    for name in disagreement.compared:
         value = (
-            json.dumps(disagreement.values[sdk], ensure_ascii=False)
-            if sdk in disagreement.values
+            json.dumps(disagreement.values[name], ensure_ascii=False)
+            if name in disagreement.values
             else ""
         )
-        shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-        console.print(f"    {sdk:<9} {shown or '(missing)'}")
+        console.print(f"    {name:<9} {_cut(value) or '(missing)'}")
+    for line in disagreement.curl:
+        console.print(f"    curl      {line}", soft_wrap=True)
     if any(str(value).startswith("process ended") for value in disagreement.values.values()):
         console.print("    not repeated, because a daemon's process ended", style="yellow")
     elif not disagreement.steady:
         console.print("    not reproducible every time", style="yellow")
-    folder = disagreement.file.rpartition("/")[0] or "."
-    sdks = " ".join(f"--sdk {reference}" for reference in references)
-    console.print(f"    try       memconform conform {sdks} --cases {folder}")
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
 def show_resets(report: FuzzReport) -> None:

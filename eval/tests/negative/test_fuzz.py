@@ -20,7 +20,8 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
-from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
+from memconform.fuzzing.searching import Disagreement
+from memconform.fuzzing.session import find_disagreement, serve_sdks
 from memconform.fuzzing.writing import case_file
 from tests.conftest import CHECKOUT
 

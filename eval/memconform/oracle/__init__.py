@@ -1,0 +1,1 @@
+"""A model of the contract that runs in memory: what `fuzz --against oracle` expects."""

@@ -1,0 +1,110 @@
+"""What the contract permits a daemon to answer to one request. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from memconform.contract.problem import MEDIA_TYPE, STATUS
+
+JSON: Final = "application/json"
+NO_STORE: Final = {"cache-control": frozenset({"no-store"})}
+
+
+class Anything:
+    """Stands for a value that the contract leaves open."""
+
+    def __repr__(self) -> str:
+        return "(anything)"
+
+
+ANYTHING: Final = Anything()
+
+
+@dataclass(frozen=True, slots=True)
+class Omittable:
+    """A value that may also be missing; of two equal meanings, such as `{}` and no key."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """An object that must not have other keys."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a request must be rejected."""
+
+    status: int
+    rule: str
+    names: tuple[str, ...] = ()
+    """Texts of which `detail` must contain one; empty if it may be anything."""
+
+
+def invalid(rule: str, *names: str) -> Rejection:
+    """A rejection with 400."""
+    return Rejection(400, rule, names)
+
+
+def nothing() -> None:
+    """The effect of a request that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One permitted response, and what it does to the brain."""
+
+    status: int
+    rule: str
+    """The rule that requires it."""
+    media: str | None = JSON
+    """None: not compared."""
+    body: Any = ANYTHING
+    """JSON with `ANYTHING` and `Omittable`; bytes; for a stream, a list of `[name, data, id]`."""
+    headers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Headers that must have at least these words."""
+    detail: tuple[str, ...] = ()
+    """Texts of which the problem's `detail` must contain one."""
+    apply: Callable[[], None] = nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """All responses that the contract permits, the most likely one first."""
+
+    options: tuple[Option, ...]
+
+    def option_for(self, status: int | None) -> Option:
+        """The option with this status; the first one if there is none."""
+        return next((o for o in self.options if o.status == status), self.options[0])
+
+
+_CODES = {status: code for code, status in STATUS.items()}
+
+
+def problem(rejection: Rejection, headers: Mapping[str, frozenset[str]] | None = None) -> Option:
+    """The response that a rejection requires (wire.problem)."""
+    body = {"status": rejection.status, "code": _CODES[rejection.status]}
+    return Option(
+        rejection.status, rejection.rule, MEDIA_TYPE, body, headers or {}, rejection.names
+    )
+
+
+def rejected(
+    rejections: list[Rejection], headers: Mapping[str, frozenset[str]] | None = None
+) -> Prediction:
+    """Permit any of several rejections: no rule says which defect of a request comes first.
+
+    `detail` may name the part with any of the defects that have the same status.
+    """
+    options = {}
+    for reason in rejections:
+        if reason.status not in options:
+            same = [r for r in rejections if r.status == reason.status]
+            open_ = any(not r.names for r in same)
+            names = () if open_ else tuple(name for r in same for name in r.names)
+            options[reason.status] = problem(Rejection(reason.status, reason.rule, names), headers)
+    return Prediction(tuple(options.values()))
