@@ -12,7 +12,7 @@ from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
 from memconform.fuzzing.shapes import event_fault, response_fault
 from memconform.oracle.daemon import OracleDaemon
-from memconform.oracle.predictions import ANYTHING, Anything, Exactly, Omittable, Option
+from memconform.oracle.predictions import ANYTHING, Anything, Exactly, Omittable, Option, Prediction
 from memconform.oracle.search import Providers
 from memconform.oracle.store import Change
 
@@ -60,23 +60,28 @@ def _expect_call(oracle: OracleDaemon, call: Call, actual: ProgramAnswer) -> Exp
     prediction = oracle.predict(call.method, target, body, call.headers)
     if prediction is None:
         return ExpectedAnswer(actual, actual, "")
-    option = prediction.option_for(actual.status)
-    if call.method == "HEAD":
-        option = replace(option, media=None, body=b"")
+    option = option_of(prediction, call, actual.status)
     reaches = actual.status == option.status and not actual.failure
     if reaches:
         option.apply()
     fault = response_fault(call.route, actual, option.detail) if reaches else ""
     changes = call.method not in ("GET", "HEAD") and call.route not in ("search", "ask")
     return ExpectedAnswer(
-        _nearest(option, actual),
+        nearest_answer(option, actual),
         replace(actual, fault=fault),
         option.rule,
         diverges=changes and not reaches,
     )
 
 
-def _nearest(option: Option, actual: ProgramAnswer) -> ProgramAnswer:
+def option_of(prediction: Prediction, call: Call, status: int | None) -> Option:
+    """The predicted response with a status, as the call's method has it."""
+    option = prediction.option_for(status)
+    return replace(option, media=None, body=b"") if call.method == "HEAD" else option
+
+
+def nearest_answer(option: Option, actual: ProgramAnswer) -> ProgramAnswer:
+    """Complete a predicted response with the open values of the actual one."""
     headers = dict(actual.headers)
     for name, words in option.headers.items():
         headers[name] = tuple(sorted({*headers.get(name, ()), *words}))
@@ -131,7 +136,9 @@ def _completed(expected: Any, actual: Any) -> Any:  # noqa: ANN401 - JSON with m
     if isinstance(expected, list):
         items = actual if isinstance(actual, list) else []
         padded = [*items, *[MISSING] * (len(expected) - len(items))]
-        return [_completed(one, two) for one, two in zip(expected, padded, strict=False)]
+        pairs = zip(expected, padded, strict=False)
+        completed = [_completed(one, two) for one, two in pairs]
+        return [None if item is _LEFT else item for item in completed]
     return expected
 
 
@@ -147,4 +154,4 @@ def _expect_events(changes: Sequence[Change], actual: ProgramAnswer) -> Expected
     headers = {"cache-control": frozenset({"no-store"})}
     option = Option(200, "events.change", "text/event-stream", events, headers)
     fault = event_fault(actual.content) if actual.status == option.status else ""
-    return ExpectedAnswer(_nearest(option, actual), replace(actual, fault=fault), option.rule)
+    return ExpectedAnswer(nearest_answer(option, actual), replace(actual, fault=fault), option.rule)

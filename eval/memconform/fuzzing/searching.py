@@ -85,6 +85,8 @@ class Search:
         self.examples = self._requests = 0
         self.found: list[Disagreement] = []
         self._known: set[str] = set()
+        self._adds = False
+        """Whether programs that reach something new are added to the corpus."""
         self._smallest: Disagreement | None = None
         self._lost: BrainLostError | None = None
 
@@ -122,7 +124,7 @@ class Search:
         self._requests += len(program.calls)
         if self._corpus is not None:
             for row in answers.values():
-                self._corpus.observe(program, row, keeps=self._smallest is None)
+                self._corpus.observe(program, row, keeps=self._adds and self._smallest is None)
         findings = (f for f in self._judge.findings(program, answers) if f.key not in self._known)
         wanted = self._smallest.key if self._smallest and self._judge.distinguishes else None
         return next((f for f in findings if wanted in (None, f.key)), None)
@@ -141,7 +143,11 @@ class Search:
         return answers
 
     def replay(self, *, keep_going: bool) -> None:
-        """Run the programs of the corpus as they are."""
+        """Run the programs of the corpus as they are; from then on, others are added to it."""
+        self._replay(keep_going=keep_going)
+        self._adds = True
+
+    def _replay(self, *, keep_going: bool) -> None:
         for program in self._corpus.programs() if self._corpus is not None else ():
             restarts = any(call.route in RESTARTS for call in program.calls)
             if restarts and not self._can_restart:

@@ -94,6 +94,7 @@ def find_disagreement(
     seconds: float | None = None,
     keep_going: bool = False,
     corpus: Corpus | None = None,
+    shrinks: bool = True,
 ) -> FuzzResult:
     """Run random programs on all daemons until an answer is wrong, then shrink the program.
 
@@ -111,6 +112,7 @@ def find_disagreement(
         keep_going: Whether to search on, for differences of other kinds.
         corpus: Programs to begin with; it gets those that found something or reached a new kind of
             answer.
+        shrinks: Whether to look for a smaller program that shows the same.
 
     Raises:
         BrainLostError: if a daemon stops working before a disagreement was found.
@@ -122,10 +124,12 @@ def find_disagreement(
         left = examples
         while left > 0 and (keep_going or not search.found) and not search.is_over:
             found, before = len(search.found), search.examples
-            _search_once(search, strategy, left, seed_value + found)
+            phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
+            _search_once(search, strategy, left, seed_value + found, phases)
             if len(search.found) == found:
                 break
-            search.repeat()
+            if shrinks:
+                search.repeat()
             left -= search.examples - before
     finally:
         search.close()
@@ -133,14 +137,18 @@ def find_disagreement(
 
 
 def _search_once(
-    search: Search, strategy: SearchStrategy[Program], examples: int, seed_value: int
+    search: Search,
+    strategy: SearchStrategy[Program],
+    examples: int,
+    seed_value: int,
+    phases: Sequence[Phase],
 ) -> None:
     run_example = given(strategy)(search.run_example)
     run_example = settings(
         max_examples=examples,
         database=None,
         deadline=None,
-        phases=(Phase.generate, Phase.shrink),
+        phases=phases,
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
