@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memconform.contract.terms import terms
 from memconform.contract.wire import JsonValue
 from memconform.oracle.dates import seconds
 from memconform.oracle.paths import is_canonical
@@ -188,11 +187,6 @@ def fields(
         if body.get(key) is not None:
             found += check(body[key])
     return found
-
-
-def has_terms(value: str) -> bool:
-    """Whether a query can find anything."""
-    return bool(terms(value))
 
 
 def _closed(checks: Mapping[str, Check], required: Sequence[str], missing: str) -> Check:

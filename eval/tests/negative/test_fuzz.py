@@ -20,6 +20,8 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
+from memconform.fuzzing.judging import OracleJudge
+from memconform.fuzzing.probing import probe
 from memconform.fuzzing.searching import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 from memconform.fuzzing.writing import case_file
@@ -79,6 +81,23 @@ async def _search(runners: list[ManifestRunner], folder: Path) -> Disagreement |
     return result.disagreement
 
 
+async def _search_alone(runner: ManifestRunner, folder: Path) -> Disagreement | None:
+    await runner.build(lambda _: None)
+    async with serve_sdks([runner], folder) as targets:
+        providers = await asyncio.to_thread(probe, runner, targets[runner.name])
+        result = await asyncio.to_thread(
+            find_disagreement,
+            targets,
+            set(runner.profiles),
+            examples=_EXAMPLES,
+            seed_value=_SEED,
+            tried=lambda: None,
+            stop=threading.Event(),
+            judge=OracleJudge({runner.name: providers}),
+        )
+    return result.disagreement
+
+
 async def _result(entry: CaseVariant, runner: SdkRunner, folder: Path) -> CaseResult:
     async with Fixture(runner, DaemonSettings(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
         await fixture.prepare()
@@ -107,6 +126,29 @@ async def test_a_plant_is_found_and_becomes_a_case(
 ) -> None:
     del cache
     disagreement = await _search([_plain(), _planted(plant)], tmp_path / "search")
+    await _require_case(disagreement, plant, tmp_path)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(plant, id=plant.id, marks=[pytest.mark.slow] if number >= _QUICK else [])
+        for number, plant in enumerate(PLANTS)
+    ],
+)
+async def test_the_oracle_finds_a_plant_without_another_daemon(
+    plant: Plant, cache: Path, tmp_path: Path
+) -> None:
+    del cache
+    disagreement = await _search_alone(_planted(plant), tmp_path / "search")
+    await _require_case(disagreement, plant, tmp_path)
+    assert disagreement is not None
+    assert disagreement.difference.rule
+
+
+async def _require_case(disagreement: Disagreement | None, plant: Plant, tmp_path: Path) -> None:
+    """Require a small case that the plain daemon passes and the planted one fails."""
     assert disagreement is not None, f"{_EXAMPLES} examples did not find that {plant.breaks}"
     assert disagreement.steady
     assert len(disagreement.program.calls) <= _MAX_CALLS
