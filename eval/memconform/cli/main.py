@@ -29,7 +29,7 @@ _VERBS = {
     "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
     "diff": "Show what changed between two runs: regressions, fixes, latency.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
-    "fuzz": "Send the same random requests to several SDKs until their responses differ.",
+    "fuzz": "Send random requests to SDKs until their responses differ, or violate the contract.",
     "info": "Show the available SDKs, toolchains and datasets.",
     "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
     "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",

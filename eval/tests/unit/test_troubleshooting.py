@@ -86,6 +86,7 @@ _DAEMON_SIDE_DICTS = {
     "fakes/faults.py",  # `error` events that broken daemons send
     "fakes/scripted.py",  # problem+json of the scripted daemon
     "fakes/wire.py",  # problem+json of all fake daemons
+    "oracle/predictions.py",  # problem+json that the contract requires
     "upstream/dialects.py",  # OpenAI's error body, which the upstream answers a daemon
 }
 """Files in which the key `code` of a dict is part of a body that a daemon or a client reads."""
