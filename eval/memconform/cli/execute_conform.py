@@ -38,11 +38,12 @@ from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
+from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.records import SkipRecord
+from memconform.redaction import is_secret
 from memconform.reports.conformance import (
     ConformanceConsole,
     conform_banner,
@@ -74,7 +75,9 @@ async def _conform(options: ConformOptions) -> ExitCode:
         else:
             for line in ("no daemon is left to keep", *kept.hints()):
                 echo(Lines(line), err=True)
-    return code
+    for problem in kept.problems:
+        echo(Lines(problem), err=True)
+    return gravest([code, ExitCode.DAEMON]) if kept.problems else code
 
 
 async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
@@ -143,7 +146,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     # Without --keep, the daemon of the curl commands has been stopped; `replay`, which knows only
     # the shipped cases, starts it again.
     shipped = options.cases == CASES
-    replay = f"memconform conform replay {shlex.quote(str(run.path))}" if shipped else ""
+    replay = _replay_command(run, variables) if shipped else ""
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose, replay=replay)
     if not options.verbose and any(findings(sdk) for sdk in sdks):
@@ -156,6 +159,15 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         echo(conform_banner(sdk, selection), err=options.json_file == "-")
     echo(f"-> {run.path}", err=True)
     return code
+
+
+def _replay_command(run: RunFolder, variables: Mapping[str, str]) -> str:
+    """The command that repeats a case, without the check; the shell has the secrets."""
+    flags = (
+        f'--env {name}="${name}"' if is_secret(name) else f"--env {shlex.quote(f'{name}={value}')}"
+        for name, value in variables.items()
+    )
+    return " ".join(["memconform conform replay", *flags, shlex.quote(str(run.path))])
 
 
 def describe_selection(

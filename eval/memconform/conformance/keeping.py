@@ -34,6 +34,8 @@ class KeptDaemons:
     _kept: list[_Kept] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What could not be kept, and why."""
+    problems: list[str] = field(default_factory=list)
+    """Failures to stop."""
     _stopped: dict[str, int] = field(default_factory=dict)
     _at_end: list[Callable[[], None]] = field(default_factory=list)
 
@@ -112,8 +114,10 @@ class KeptDaemons:
             kept = self._kept.pop()
             if not kept.fixture.runner.managed:
                 await _delete_brains(kept.fixture)
-            with suppress(DaemonError):  # what it leaves running has been ended
+            try:
                 await kept.fixture.close()
+            except DaemonError as error:
+                self.problems.append(f"{kept.sdk}: {error.render()}")
         while self._at_end:
             await asyncio.to_thread(self._at_end.pop(0))
 

@@ -224,6 +224,8 @@ def _is_kept(
     """Whether what a failed case left on the daemon stays there, for its curl commands."""
     states = results.states.values()
     has_failed = bool(results.wire) or any(state.faults for state in states)
+    # A request without a usable response, for example because the daemon crashed.
+    has_failed = has_failed or (stop is not None and stop.outcome is not None)
     # Such a case is run again, and creates its brain again.
     is_repeated = entry.case.concurrent and (
         stop is not None or any(state.vacuous for state in states)

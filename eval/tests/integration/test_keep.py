@@ -137,7 +137,10 @@ def test_the_commands_of_a_report_work_on_the_daemon_that_is_kept(
         assert answer.startswith("HTTP/1.1 200 ")
         assert answer.endswith("The heron waits.")
         assert psutil.Process(pid).environ()["STORE_TOKEN"] == _CANARY
-        assert any("memconform conform replay " in line for line in kept.lines)
+        kept.wait_for(
+            r"replay +memconform conform replay --env PLAIN_SETTING=x7"
+            r' --env STORE_TOKEN="\$STORE_TOKEN" '
+        )
         psutil.Process(int(stop[1])).send_signal(signal.SIGTERM)
         # The verdict was reported before: a signal changes nothing about it.
         assert kept.end() == 1

@@ -25,13 +25,14 @@ class _Daemon:
 
 @dataclass
 class _Fixture:
-    """Stands for a fixture; `lost` is why its daemon cannot be restored."""
+    """Stands for a fixture; `lost` is why its daemon cannot be restored, `left` what it leaves."""
 
     kept_brains: dict[str, str] = field(default_factory=dict)
     runner: _Runner = field(default_factory=_Runner)
     daemon: _Daemon = field(default_factory=_Daemon)
     addresses: set[str] = field(default_factory=lambda: {"http://127.0.0.1:1"})
     lost: str = ""
+    left: str = ""
     closed: bool = False
 
     async def restore(self) -> None:
@@ -40,6 +41,8 @@ class _Fixture:
 
     async def close(self) -> None:
         self.closed = True
+        if self.left:
+            raise DaemonError(self.left, code="daemon_left_over", hint="end it")
 
 
 async def _take(kept: KeptDaemons, fixture: _Fixture, *, is_main: bool = False) -> bool:
@@ -106,3 +109,14 @@ async def test_commands_name_the_address_of_now() -> None:
         [now] = kept.readdressed("mine", case).checks
         assert now.curl == "curl http://127.0.0.1:2000/v1/brains -d 127.0.0.1:1"
         assert now.causes[0].curl == "curl http://127.0.0.1:2000/healthz"
+
+
+async def test_a_daemon_that_leaves_a_process_behind_is_a_problem_also_when_it_was_kept() -> None:
+    fixture, other = _failed(), _failed()
+    fixture.left = "it left sleep (pid 7) running"
+    async with KeptDaemons() as kept:
+        await _take(kept, other)
+        await _take(kept, fixture)
+    assert other.closed
+    [problem] = kept.problems
+    assert "left sleep (pid 7) running" in problem
