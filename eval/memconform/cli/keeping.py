@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -34,6 +35,7 @@ async def wait_until_interrupted(daemons: Sequence[KeptDaemon], hints: Sequence[
 
     `hints` are printed below the addresses.
     """
+    sys.stdout.flush()  # a pipe gets the result now, and not when the waiting ends
     waiting: dict[asyncio.Future[str], KeptDaemon] = {
         asyncio.ensure_future(daemon.wait_exit()): daemon for daemon in daemons
     }
