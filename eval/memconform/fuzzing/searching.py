@@ -75,6 +75,7 @@ class Search:
         corpus: Corpus | None = None,
     ) -> None:
         self._runners = {name: ProgramRunner(target) for name, target in targets.items()}
+        self._targets = targets
         self._can_restart = all(target.restart is not None for target in targets.values())
         self._threads = ThreadPoolExecutor(len(self._runners))
         self._judge = judge
@@ -129,7 +130,16 @@ class Search:
         wanted = self._smallest.key if self._smallest and self._judge.distinguishes else None
         return next((f for f in findings if wanted in (None, f.key)), None)
 
+    def _revive(self) -> None:
+        """Start daemons again that an earlier program ended, so that it can be shrunk."""
+        for name, target in self._targets.items():
+            if target.restart is None or not (status := target.exit_status()):
+                continue
+            if failure := target.restart("restart"):
+                raise BrainLostError("the start", "process ended", f"{status}, {failure}", name)
+
     def _answers(self, program: Program) -> dict[str, list[ProgramAnswer]]:
+        self._revive()
         futures = {
             name: self._threads.submit(runner.run, program)
             for name, runner in self._runners.items()

@@ -55,13 +55,14 @@ def _target(daemon: Daemon, stack: AsyncExitStack) -> FuzzTarget:
     """The daemon for the threads of a search; until the stack is left, its end is noticed."""
     if daemon.process is None:
         return FuzzTarget(daemon.base_url)
-    ending = asyncio.ensure_future(daemon.wait_exit())
-    stack.callback(ending.cancel)
+    endings = [asyncio.ensure_future(daemon.wait_exit())]
+    stack.callback(lambda: endings[-1].cancel())
     loop = asyncio.get_running_loop()
     again = restartable(daemon)
 
     def exit_status() -> str:
-        return ending.result() if ending.done() and not ending.cancelled() else ""
+        last = endings[-1]
+        return last.result() if last.done() and not last.cancelled() else ""
 
     async def restart(how: str) -> str:
         if again is None or daemon.process is None:
@@ -74,6 +75,8 @@ def _target(daemon: Daemon, stack: AsyncExitStack) -> FuzzTarget:
             await again.restart()
         except DaemonError as error:
             return f"process ended: {error.code}"
+        if endings[-1].done():
+            endings.append(asyncio.ensure_future(daemon.wait_exit()))
         return ""
 
     def restart_and_wait(how: str) -> str:

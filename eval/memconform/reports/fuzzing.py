@@ -75,9 +75,11 @@ def _show(disagreement: FoundDisagreement) -> None:
         console.print(f"    {name:<9} {_cut(value) or '(missing)'}")
     for line in disagreement.curl:
         console.print(f"    curl      {line}", soft_wrap=True)
+    if disagreement.steady:
+        return
     if any(str(value).startswith("process ended") for value in disagreement.values.values()):
         console.print("    not repeated, because a daemon's process ended", style="yellow")
-    elif not disagreement.steady:
+    else:
         console.print("    not reproducible every time", style="yellow")
 
 

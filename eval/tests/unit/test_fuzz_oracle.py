@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,9 +228,9 @@ def test_findings_of_one_answer_begin_with_the_most_basic_rule() -> None:
 def _find(monkeypatch: pytest.MonkeyPatch, defect: Defect, **more: Any) -> FuzzResult:
     monkeypatch.setattr(OracleRunner, "defect", staticmethod(defect))
     monkeypatch.setattr(searching, "ProgramRunner", OracleRunner)
-    options: Mapping[str, Any] = {"examples": 300, "seed_value": 1} | more
+    options: dict[str, Any] = {"examples": 300, "seed_value": 1} | more
     return find_disagreement(
-        {"sdk": FuzzTarget("http://sdk")},
+        {"sdk": options.pop("target", FuzzTarget("http://sdk"))},
         _PROFILES,
         tried=lambda: None,
         stop=threading.Event(),
@@ -266,6 +266,33 @@ def test_keep_going_collects_each_kind_once(monkeypatch: pytest.MonkeyPatch) -> 
     rules = [found.difference.rule for found in result.disagreements]
     assert rules == ["core.brain.counts", "documents.no-store"]
     assert all(len(found.program.calls) == 1 for found in result.disagreements)
+
+
+def test_a_daemon_that_died_is_started_again_to_shrink_the_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a crash, the program that found it was reported as it was."""
+    dead: list[str] = []
+    restarts: list[str] = []
+
+    def defect(call: Call, answer: ProgramAnswer) -> ProgramAnswer:
+        if call.route == "listDocuments" and answer.status == 200:
+            dead.append("exit status 3")
+            return ProgramAnswer(None, failure="process ended: exit status 3")
+        return answer
+
+    def restart(how: str) -> str:
+        restarts.append(how)
+        dead.clear()
+        return ""
+
+    target = FuzzTarget("http://sdk", lambda: next(iter(dead), ""), restart)
+    result = _find(monkeypatch, defect, target=target)
+    [found] = result.disagreements
+    assert found.difference.values["sdk"] == "process ended: exit status 3"
+    assert len(found.program.calls) == 1
+    assert found.steady
+    assert len(restarts) > 1
 
 
 def test_time_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
