@@ -56,7 +56,11 @@ def _target(daemon: Daemon, stack: AsyncExitStack) -> FuzzTarget:
     if daemon.process is None:
         return FuzzTarget(daemon.base_url)
     endings = [asyncio.ensure_future(daemon.wait_exit())]
-    stack.callback(lambda: endings[-1].cancel())
+
+    def stop_watching() -> None:
+        endings[-1].cancel()
+
+    stack.callback(stop_watching)
     loop = asyncio.get_running_loop()
     again = restartable(daemon)
 

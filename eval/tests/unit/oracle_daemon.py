@@ -1,6 +1,7 @@
 """A daemon for tests that answers as the oracle predicts, but for a planted defect."""
 
 from collections.abc import Callable
+from typing import Any
 
 from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.expecting import nearest_answer, option_of
@@ -36,7 +37,7 @@ def answers(program: Program, defect: Defect = lambda _, answer: answer) -> list
         result.append(defect(call, answer))
     if program.listens:
         changes = first.documents.changes
-        events = [["ready", "ok", ""]]
+        events: list[Any] = [["ready", "ok", ""]]
         for change in changes:
             data = {"kind": change.kind, "path": change.path}
             data |= {"old_path": change.old_path} if change.old_path is not None else {}
