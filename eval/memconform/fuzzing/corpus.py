@@ -91,9 +91,9 @@ class Corpus:
         return read_programs(self._folder)
 
     def keep(self, program: Program) -> None:
-        """Add a program."""
-        write_program(self._folder, program)
-        self.added += 1
+        """Add a program, unless it is there already."""
+        known = set(self._folder.glob("*.json"))
+        self.added += write_program(self._folder, program) not in known
 
     def observe(self, program: Program, answers: Sequence[ProgramAnswer], *, keeps: bool) -> None:
         """Note which kinds of answers a program reaches; add it if one of them is new."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
 from memconform.fuzzing import failures, program_runner
 from memconform.fuzzing.answers import ProgramAnswer
@@ -304,3 +305,30 @@ def test_a_daemon_that_resets_every_creation_is_not_called_lost(memconform: Memc
     assert "connection_reset" in ended.err
     assert "daemon_lost" not in ended.err
     assert "daemon_died" not in ended.err
+
+
+def test_findings_of_one_daemon_name_rules_and_become_cases(
+    memconform: Memconform, tmp_path: Path
+) -> None:
+    """A server that answers everything alike violates many rules, the most basic one first."""
+    cases, corpus = tmp_path / "cases", tmp_path / "corpus"
+    with _serving(_healthy(_never)) as server:
+        ended = memconform(
+            "fuzz", f"--sdk=url:{server.address}", "--against=oracle", "--examples=12", "--seed=1",
+            "--keep-going", f"--output={cases}", f"--corpus={corpus}", "--json=-",
+        )  # fmt: skip
+    assert ended.code == 1, ended.err
+    report = json.loads(ended.out)
+    found = report["disagreements"]
+    assert len(found) > 2
+    assert report["disagreement"] == found[0]
+    assert len({(item["rule"], item["pointer"]) for item in found}) > 1
+    ranks = [list(rules()).index(item["rule"]) for item in found]
+    assert ranks == sorted(ranks)
+    for item in found:
+        assert item["compared"][0] == "oracle"
+        assert Path(item["file"]).parent == cases
+        assert f"rule      {item['rule']}: " in ended.err
+        assert item["curl"][0] in ended.err.replace("\n", "")
+    assert f"DISAGREE with the oracle in {len(found)} ways" in ended.err
+    assert len(list(corpus.glob("*.json"))) == report["corpus_added"] > 0
