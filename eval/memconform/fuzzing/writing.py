@@ -209,13 +209,13 @@ def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
 
 
 def _value(body: JsonValue, pointer: str) -> JsonValue:
-    """Return a matcher for the value at `pointer`: numbers approximately, a missing one absent."""
+    """Return a matcher for the value at `pointer`: scores approximately, a missing one absent."""
     value = resolve(body, pointer)
     if value is MISSING:
         return {"$absent": True}
     if isinstance(value, dict | list):
         return {"$absent": False}
-    if isinstance(value, float):
+    if isinstance(value, float) and pointer.endswith("/score"):
         return {"$approx": [value, SCORE_TOLERANCE]}
     return "${brain}" if value == BRAIN else value
 
