@@ -151,9 +151,9 @@ def main() -> int:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 trial = asyncio.run(attempt(mutant, given.examples, given.seed, Path(folder)))
             trials.append(trial)
+            if given.json:
+                given.json.write_text(json.dumps([asdict(t) for t in trials], indent=1) + "\n")
             print(f"{trial.found_after} {mutant.id} {trial.blamed} {trial.note}", file=sys.stderr)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(trial) for trial in trials], indent=1) + "\n")
     print(table(trials, given.examples))
     missed = [f"{trial.id} ({trial.rule})" for trial in trials if trial.found_after is None]
     print("\nmissed: " + ", ".join(missed))
