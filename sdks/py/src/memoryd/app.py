@@ -20,6 +20,7 @@ from memoryd.responses import NO_STORE, problem_response
 from memoryd.routes import batch_ops, brains, documents, events, ingest, search
 from memoryd.search import Retriever
 from memoryd.streams import Streams
+from memoryd.workers import Workers
 
 _THREADS = 256
 
@@ -40,6 +41,7 @@ def create_app(
         # Threads may wait for a service; enough must be left for searches.
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         app.state.config = config
+        app.state.workers = Workers(_THREADS)
         app.state.streams = streams or Streams()
         app.state.store = BrainStore(config.home, config.providers.embedder)
         app.state.retriever = Retriever(config.query_prefix, config.providers.reranker)

@@ -12,6 +12,7 @@ from memoryd.brain import Brain
 from memoryd.brains import BrainStore
 from memoryd.problems import Problem, invalid
 from memoryd.streams import Streams
+from memoryd.workers import Workers
 
 DECODED_LIMIT = 8 * 2**20
 """Bytes of decoded content in one request."""
@@ -109,13 +110,14 @@ async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
             pass
         scope.cancel()
 
+    workers: Workers = request.app.state.workers
     results: list[T] = []
     failure: Exception | None = None
     # anyio's scope, because only its cancellation reaches calls from the thread to the event loop.
     async with create_task_group() as group:
         group.start_soon(watch, group.cancel_scope)
         try:
-            results.append(await to_thread.run_sync(work, abandon_on_cancel=True))
+            results.append(await workers.run(work))
         except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
             failure = error
         group.cancel_scope.cancel()
