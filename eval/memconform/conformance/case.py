@@ -204,12 +204,13 @@ class StoreStep(BaseStep):
 class DiskStep(BaseStep):
     """Access the daemon's state folder; `read` returns a file's bytes, `list` returns paths."""
 
-    disk: Literal["write", "read", "list", "remove", "damage", "link"]
+    disk: Literal["write", "read", "list", "remove", "remove_folder", "damage", "link", "hard_link"]
     path: str
     """Relative to the state folder; a glob for list, remove and damage."""
     content: AnyContent | None = None
     to: str | None = None
-    """Target of a link; `${outside}` is a file outside the state folder."""
+    """Target of a link; `${outside}` is a file outside the state folder. For a hard link, a file
+    relative to the state folder."""
 
 
 class ProcessStep(BaseStep):

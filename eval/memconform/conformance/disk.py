@@ -1,5 +1,6 @@
 """Operations of `disk` steps on the files of a daemon's state folder."""
 
+import shutil
 from pathlib import Path
 
 from memconform.conformance.step_result import StepResult
@@ -62,6 +63,32 @@ def create_link(state: Path, path: str, target: str) -> StepResult:
     source.parent.mkdir(parents=True, exist_ok=True)
     source.symlink_to(target)
     return StepResult(f"disk: link {path} -> {target}")
+
+
+def create_hard_link(state: Path, path: str, target: str) -> StepResult:
+    """Give a file of the state folder another name, and create its parent folders if necessary.
+
+    Raises:
+        NoSuchFileError: if there is no such file.
+    """
+    if not (state / target).is_file():
+        raise NoSuchFileError(f"no file {target} in the state folder")
+    name = state / path
+    name.parent.mkdir(parents=True, exist_ok=True)
+    name.hardlink_to(state / target)
+    return StepResult(f"disk: hard_link {path} -> {target}")
+
+
+def remove_folder(state: Path, path: str) -> StepResult:
+    """Remove a folder with all that is in it.
+
+    Raises:
+        NoSuchFileError: if there is no such folder.
+    """
+    if not (state / path).is_dir():
+        raise NoSuchFileError(f"no folder {path} in the state folder")
+    shutil.rmtree(state / path)
+    return StepResult(f"disk: remove_folder {path}")
 
 
 def _matching_files(state: Path, pattern: str) -> list[Path]:

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -256,21 +257,19 @@ class StepExecutor:
             source = step.content
             plain = source if isinstance(source, str) else source.model_dump(exclude_none=True)
             content = bodies.content(substitute(plain, variables))
+        target = substitute(step.to or "", variables)
+        operations: dict[str, Callable[[], StepResult]] = {
+            "read": partial(disk.read_file, state, path),
+            "list": partial(disk.list_files, state, path),
+            "write": partial(disk.write_file, state, path, content),
+            "remove": partial(disk.remove_files, state, path),
+            "remove_folder": partial(disk.remove_folder, state, path),
+            "damage": partial(disk.damage_files, state, path),
+            "link": partial(disk.create_link, state, path, target),
+            "hard_link": partial(disk.create_hard_link, state, path, target),
+        }
         try:
-            match step.disk:
-                case "read":
-                    return await asyncio.to_thread(disk.read_file, state, path)
-                case "list":
-                    return await asyncio.to_thread(disk.list_files, state, path)
-                case "write":
-                    return await asyncio.to_thread(disk.write_file, state, path, content)
-                case "remove":
-                    return await asyncio.to_thread(disk.remove_files, state, path)
-                case "damage":
-                    return await asyncio.to_thread(disk.damage_files, state, path)
-                case "link":
-                    target = substitute(step.to or "", variables)
-                    return await asyncio.to_thread(disk.create_link, state, path, target)
+            return await asyncio.to_thread(operations[step.disk])
         except disk.NoSuchFileError as error:
             pattern = step.path.replace("${", "{")
             cause = f"the state folder has no file {pattern}"

@@ -121,3 +121,12 @@ def test_routes_are_found_by_method_and_target() -> None:
     assert getattr(route_of("HEAD", "/v1/brains/b/documents?path=a"), "name", "") == "hasDocument"
     assert route_of("GET", "/v1/brains/b/documents/") is None
     assert route_of("GET", "/healthz/") is None
+
+
+def test_a_500_is_no_fault_where_the_case_expects_it() -> None:
+    problem = PROBLEM | {"status": 500, "code": "internal_error"}
+    outcome = StepResult("GET /healthz", status=500, ended="end")
+    outcome.headers = [("content-type", PROBLEM_TYPE)]
+    outcome.body = json.dumps(problem).encode()
+    assert wire_faults(outcome, b"", expects_success=False, expected=[409, 500]) == []
+    assert wire_faults(outcome, b"", expects_success=False, expected=[409]) != []
