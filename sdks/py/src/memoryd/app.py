@@ -1,5 +1,7 @@
 """The HTTP application: routes, middleware and error handling."""
 
+import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -23,6 +25,8 @@ from memoryd.streams import Streams
 from memoryd.workers import Workers
 
 _THREADS = 256
+
+_log = logging.getLogger(__name__)
 
 _BRAIN = "/v1/brains/{brain_id}"
 
@@ -72,6 +76,8 @@ def create_app(
         exception_handlers={
             Problem: _on_problem,
             HTTPException: _on_http_exception,
+            OSError: _on_storage_error,
+            sqlite3.Error: _on_storage_error,
             Exception: _on_crash,
         },
         lifespan=lifespan,
@@ -122,6 +128,12 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     code = CODES.get(error.status_code, "validation_error")
     problem = Problem(code, f"{request.method} {request.url.path}: {error.detail}")
     return problem_response(problem, error.headers)
+
+
+async def _on_storage_error(request: Request, error: Exception) -> Response:
+    """A full disk, say. Not a crash, after which the server would close the connection."""
+    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return problem_response(Problem("internal_error", f"the state cannot be accessed: {error}"))
 
 
 async def _on_crash(_: Request, error: Exception) -> Response:

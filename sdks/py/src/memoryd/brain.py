@@ -1,6 +1,8 @@
 """A brain: an isolated corpus, which is a folder of documents and their search index."""
 
 import json
+import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoryd.changes import Feed
-from memoryd.commit import commit_files, trash_folder
 from memoryd.draft import Document, Draft
 from memoryd.embedding import Embedder
 from memoryd.index import Counts, Index, IndexedDocument
@@ -18,9 +19,13 @@ from memoryd.index_file import IndexFile
 from memoryd.indexing import prepare
 from memoryd.locks import SharedLock
 from memoryd.paths import is_hidden
+from memoryd.placement import place_files
 from memoryd.problems import Problem, problem_prefix
 from memoryd.reconcile import batches, differences
+from memoryd.staging import Staging
 from memoryd.tree import Tree
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -54,13 +59,15 @@ class Brain:
     lock of the index is taken before that of the files.
     """
 
-    def __init__(self, home: Path, brain_id: str, embedder: Embedder | None) -> None:
+    def __init__(
+        self, home: Path, brain_id: str, embedder: Embedder | None, staging: Staging
+    ) -> None:
         self.id = brain_id
         self.embedder = embedder
         self.feed = Feed()
         self._documents = home / "brains" / brain_id
         self._sidecars = home / "meta" / brain_id
-        self._staging = home / "staging"
+        self._staging = staging
         self._description = home / "descriptions" / f"{brain_id}.txt"
         index_file = home / "index" / "py" / f"{brain_id}.sqlite"
         self._index_file = IndexFile(index_file, embedder.name if embedder else None)
@@ -74,7 +81,8 @@ class Brain:
     @property
     def description(self) -> str | None:
         with suppress(FileNotFoundError):
-            return self._description.read_text(encoding="utf-8")
+            # Not `read_text`, which converts line ends.
+            return self._description.read_bytes().decode("utf-8", "replace")
         return None
 
     def read_files(self, read: Callable[[Tree], T]) -> T:
@@ -101,13 +109,24 @@ class Brain:
         return self.query_index(Index.counts)
 
     def open(self) -> None:
-        """Reconcile the index with the files, once. Raises UpstreamError if the embedder fails."""
+        """Reconcile the index with the files, once.
+
+        Raises:
+            Problem: `not_found` if the brain was deleted, `internal_error` if its index or its
+                files cannot be read; UpstreamError if the embedder fails.
+        """
         if self._reconciled:
             return
         with self._opening:
-            if not self._reconciled:
+            if self._reconciled:
+                return
+            try:
                 self._reconcile()
-                self._reconciled = True
+            except (OSError, sqlite3.Error) as error:
+                _log.error("cannot open the brain %r", self.id, exc_info=error)
+                detail = f"the brain {self.id!r} cannot be opened: {error}"
+                raise Problem("internal_error", detail) from error
+            self._reconciled = True
 
     def ingest(self, documents: Sequence[NewDocument]) -> list[StoredDocument]:
         """Store and index all of `documents`, or none of them.
@@ -182,7 +201,7 @@ class Brain:
     ) -> None:
         if not draft.documents:
             return
-        with commit_files(tree, self._staging, draft.documents):
+        with place_files(tree, self._staging, draft.documents):
             index.apply(
                 [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
                 removed=[path for path, document in draft.documents.items() if document is None],
@@ -235,14 +254,29 @@ class Brain:
         """Delete the brain at once; its files are left in the returned folder, for removal."""
         with self._index_lock, self._files_lock.exclusive():
             self._require_not_deleted()
-            trash = trash_folder(self._staging)
+            trash = self._staging.new_folder()
+            # The documents first: without them there is no brain, whatever else is left.
             for folder in (self._documents, self._sidecars):
                 with suppress(FileNotFoundError):
                     folder.rename(trash / folder.parent.name)
-            self._deleted = True
-            self._close_index()
-            self._index_file.remove()
-            self._index_file.release()
-            self._description.unlink(missing_ok=True)
+                self._deleted = True
+            try:
+                self._description.unlink(missing_ok=True)
+                self._remove_index()
+            except OSError as error:
+                # The brain is gone; creating it again removes what is left.
+                _log.warning("cannot remove all of the brain %r: %s", self.id, error)
         self.feed.end()
         return trash
+
+    def discard(self) -> None:
+        """Close a brain whose folder is gone, and remove its index."""
+        with self._index_lock:
+            self._deleted = True
+            self._remove_index()
+        self.feed.end()
+
+    def _remove_index(self) -> None:
+        self._close_index()
+        self._index_file.remove()
+        self._index_file.release()

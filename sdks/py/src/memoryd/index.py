@@ -111,7 +111,9 @@ class Index:
             for table in ("documents", "chunks"):
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
             self._db.execute("INSERT INTO chunk_terms(chunk_terms) VALUES ('delete-all')")
-        self._db.execute("INSERT OR REPLACE INTO settings VALUES ('made_by', ?)", (made_by,))
+        if row is None or row[0] != made_by:
+            # Only then, so that an index opens on a full disk.
+            self._db.execute("INSERT OR REPLACE INTO settings VALUES ('made_by', ?)", (made_by,))
 
     def _load(self) -> None:
         self._keys: list[tuple[bytes, int] | None] = []
@@ -160,7 +162,9 @@ class Index:
                 self._insert(document)
             db.execute("COMMIT")
         except BaseException:
-            db.execute("ROLLBACK")
+            # A full disk has already ended the transaction.
+            if db.in_transaction:
+                db.execute("ROLLBACK")
             self._load()
             raise
 

@@ -1,46 +1,48 @@
-"""The undo journal of a commit, on disk so that it outlives the process."""
+"""The journal of a change, on disk so that any daemon can undo it after a kill.
+
+Its format is the contract's (`state.journal`), so that it is the same for every SDK.
+"""
 
 import errno
-import fcntl
 import json
-import logging
-import os
-from collections.abc import Sequence
-from contextlib import suppress
+import re
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from memoryd.locks import lock_file
+NAME = "journal"
 
-_NAME = "journal"
-
-_log = logging.getLogger(__name__)
+_TARGET = re.compile(r"(?:brains|meta)/([A-Za-z0-9._-]{1,128})/[^\0]+")
 
 
-class _Step(NamedTuple):
+class JournalError(Exception):
+    """The journal is not one that this daemon can read."""
+
+
+class Step(NamedTuple):
     target: str
     """Relative to the state folder, which may be moved."""
-    old: str | None
-    """The name in the work folder of what was at `target`; None if a folder is created."""
-    placed: Sequence[int] | None
-    """The identity of the file that is moved to `target`, if any."""
+    old: str
+    """The name in the change's folder of what was at `target`."""
+    new: str | None
+    """The name in the change's folder of what is placed at `target`; None if it is removed."""
+
+    @property
+    def brain_id(self) -> str:
+        return self.target.split("/")[1]
+
+    def encode(self) -> bytes:
+        kind = {"remove": self.target} if self.new is None else {"put": self.target}
+        files = {"old": self.old} if self.new is None else {"new": self.new, "old": self.old}
+        return json.dumps(kind | files).encode() + b"\n"
 
 
 class Journal:
-    """Records each step before it is taken; undoing a step that was not taken does no harm.
+    """Records each step before it is taken; undoing a step that was not taken does no harm."""
 
-    The process holds a lock on the journal, so that no other process undoes a commit in progress.
-    """
-
-    def __init__(self, work: Path, home: Path) -> None:
-        self._work = work
-        self._home = home
-        self._steps: list[_Step] = []
-        # Renamed once it is locked, so that nobody finds it unlocked.
-        unlocked = work / f"{_NAME}.new"
-        self._file = unlocked.open("ab", buffering=0)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        unlocked.rename(work / _NAME)
+    def __init__(self, change: Path) -> None:
+        self.steps: list[Step] = []
+        self._path = change / NAME
+        self._file = self._path.open("xb", buffering=0)
 
     def __enter__(self) -> Self:
         return self
@@ -48,87 +50,49 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def record_folder(self, folder: Path) -> None:
-        self._record(folder, None, None)
-
-    def record_move(self, target: Path, old: Path, new: Path | None = None) -> None:
-        """Record that `target`, if it exists, moves to `old`, and then `new` to `target`."""
-        self._record(target, old.name, None if new is None else _identity(new))
-
-    def _record(self, target: Path, old: str | None, placed: Sequence[int] | None) -> None:
-        step = _Step(str(target.relative_to(self._home)), old, placed)
-        line = json.dumps(step).encode() + b"\n"
+    def record(self, target: str, old: str, new: str | None = None) -> None:
+        """Record that `target`, if it exists, is kept as `old`, and that `new` takes its place."""
+        step = Step(target, old, new)
+        line = step.encode()
         if self._file.write(line) != len(line):
             raise OSError(errno.ENOSPC, "the journal cannot be written")
-        self._steps.append(step)
+        self.steps.append(step)
 
-    def finish(self) -> None:
-        (self._work / _NAME).unlink()
-
-    def undo(self) -> bool:
-        """Undo all steps; if it returns False, the work folder holds the only copy of files."""
-        return _undo(self._steps, self._work, self._home)
+    def end(self) -> None:
+        """Remove the journal: from then on nobody undoes the change."""
+        self._path.unlink(missing_ok=True)
 
 
-def has_journal(work: Path) -> bool:
-    return (work / _NAME).exists()
+def read_steps(change: Path) -> list[Step]:
+    """Read the steps of a change.
 
-
-def recover(work: Path, home: Path) -> bool:
-    """Undo the commit of a killed process; returns whether the work folder can be removed."""
-    journal = work / _NAME
-    lock = lock_file(journal)
-    if lock is None:
-        return False
-    try:
-        return _undo(_steps(journal.read_bytes()), work, home)
-    finally:
-        os.close(lock)
-
-
-def _steps(data: bytes) -> list[_Step]:
+    Raises:
+        JournalError: if a line is not a step.
+    """
+    lines = (change / NAME).read_bytes().split(b"\n")
     # A line without its newline was cut off by the kill, before its step was taken.
-    return [_Step(*json.loads(line)) for line in data.split(b"\n")[:-1]]
+    return [_step(line) for line in lines[:-1]]
 
 
-def _undo(steps: Sequence[_Step], work: Path, home: Path) -> bool:
-    complete = True
-    for step in reversed(steps):
-        try:
-            _undo_step(step, work, home)
-        except OSError as error:
-            complete = False
-            _log.error("%s: cannot undo %r: %s", work, step.target, error.strerror)
-    return complete
-
-
-def _undo_step(step: _Step, work: Path, home: Path) -> None:
-    target = home / step.target
-    if step.old is None:
-        with suppress(FileNotFoundError):
-            target.rmdir()
-        return
-    old = work / step.old
-    current, former = _identity(target), _identity(old)
-    # Any other file was put there later and is newer than both.
-    replaceable = current is None or current in (step.placed, former)
-    if former is None:
-        if current is not None and current == step.placed:
-            target.unlink()
-    elif replaceable and _brain_of(step, home).is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        old.replace(target)
-
-
-def _brain_of(step: _Step, home: Path) -> Path:
-    """The brain's folder: steps are below `brains/ID` for documents and `meta/ID` for sidecars."""
-    return home / "brains" / Path(step.target).parts[1]
-
-
-def _identity(file: Path) -> list[int] | None:
-    """The same for every name of a file, and different for different files."""
+def _step(line: bytes) -> Step:
     try:
-        state = file.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return [state.st_ino, state.st_mtime_ns]
+        loaded: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        loaded = None
+    match loaded:
+        case {"put": str(target), "new": str(new), "old": str(old)} if len(loaded) == 3:
+            step = Step(target, old, new)
+        case {"remove": str(target), "old": str(old)} if len(loaded) == 2:
+            step = Step(target, old, None)
+        case _:
+            raise JournalError(f"the line {line[:80]!r} is not a step")
+    names = [name for name in (step.old, step.new) if name is not None]
+    if not _TARGET.fullmatch(target) or not all(map(_is_name, [*target.split("/"), *names])):
+        raise JournalError(f"the line {line[:80]!r} names a file outside the brains")
+    if any("/" in name or name == NAME for name in names):
+        raise JournalError(f"the line {line[:80]!r} names a file outside the change")
+    return step
+
+
+def _is_name(name: str) -> bool:
+    return name not in ("", ".", "..") and "\0" not in name

@@ -1,7 +1,8 @@
-"""A shared/exclusive lock for threads, and a file lock between processes."""
+"""A shared/exclusive lock for threads, and locks between processes."""
 
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,3 +54,40 @@ def lock_file(path: Path) -> int | None:
         os.close(handle)
         return None
     return handle
+
+
+def lock_database(path: Path, wait_s: float = 0.0) -> sqlite3.Connection | None:
+    """Lock an empty SQLite database, with the locks that daemons in all languages share.
+
+    Returns:
+        The connection that holds the lock until it is closed or the process ends; None if another
+        one holds it.
+
+    Raises:
+        sqlite3.Error: if the file cannot be opened.
+    """
+    try:
+        return _begin_exclusive(path, wait_s)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            raise
+    # Nobody holds the lock of a damaged file, and it holds no data.
+    path.unlink(missing_ok=True)
+    return _begin_exclusive(path, wait_s)
+
+
+def _begin_exclusive(path: Path, wait_s: float) -> sqlite3.Connection | None:
+    database = sqlite3.connect(
+        path, timeout=wait_s, isolation_level=None, check_same_thread=False, cached_statements=0
+    )
+    try:
+        database.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        database.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return None
+        raise
+    except BaseException:
+        database.close()
+        raise
+    return database

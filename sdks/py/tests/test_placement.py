@@ -1,17 +1,23 @@
-"""Interrupted commits: no document is lost, whatever the moment."""
+"""Interrupted changes: no document is lost, whatever the moment."""
 
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memoryd.brain import NewDocument
 from memoryd.brains import BrainStore
-from memoryd.commit import commit_files
 from memoryd.draft import Document
+from memoryd.index import Filters, Index
+from memoryd.placement import place_files
+from memoryd.problems import Problem
+from memoryd.staging import Staging
 from memoryd.tree import Tree
 
 _SOURCES = Path(__file__).parents[1] / "src"
@@ -28,13 +34,14 @@ brain.open()
 calls = itertools.count(1)
 
 def killing(move):
-    def moved(*arguments):
+    def moved(*arguments, **options):
         if next(calls) == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
-        return move(*arguments)
+        return move(*arguments, **options)
     return moved
 
 Path.rename, Path.replace, Path.unlink = map(killing, (Path.rename, Path.replace, Path.unlink))
+os.link = killing(os.link)
 
 def stage(draft):
     draft.rename("a", "x")
@@ -67,7 +74,7 @@ def _documents(home: Path) -> dict[str, str]:
 
 def test_the_next_start_undoes_a_kill_at_any_step(tmp_path: Path) -> None:
     kills = 0
-    for step in range(1, 30):
+    for step in range(1, 60):
         home = tmp_path / str(step)
         _store(home).close()
         done = subprocess.run(
@@ -88,16 +95,25 @@ def test_the_next_start_undoes_a_kill_at_any_step(tmp_path: Path) -> None:
     assert _documents(home) == after
 
 
-def _fail_commit(home: Path, then: Callable[[], None]) -> None:
+def _changes_left(home: Path) -> list[Path]:
+    """The folders of changes in staging."""
+    return [path for path in (home / "staging").glob("*/*") if path.is_dir()]
+
+
+def _fail_change(home: Path, then: Callable[[], None]) -> None:
     """Swap `a` and `b`, call `then`, and fail."""
+    staging = Staging(home)
     tree = Tree(home / "brains" / "b", home / "meta" / "b")
     after = {"a": Document(b"giraffe", None), "b": Document(b"zebra", None), "c": None}
-    with commit_files(tree, home / "staging", after):
-        then()
-        raise OSError(28, "No space left on device")
+    try:
+        with place_files(tree, staging, after):
+            then()
+            raise OSError(28, "No space left on device")
+    finally:
+        staging.close()
 
 
-def test_a_running_commit_is_not_undone_by_another_daemon(tmp_path: Path) -> None:
+def test_a_running_change_is_not_undone_by_another_daemon(tmp_path: Path) -> None:
     store = _store(tmp_path)
 
     def second() -> None:
@@ -105,7 +121,7 @@ def test_a_running_commit_is_not_undone_by_another_daemon(tmp_path: Path) -> Non
         assert (tmp_path / "brains" / "b" / "a").read_text() == "giraffe"
 
     with pytest.raises(OSError, match="No space"):
-        _fail_commit(tmp_path, second)
+        _fail_change(tmp_path, second)
     assert _documents(tmp_path) == _BEFORE
     store.close()
 
@@ -115,27 +131,27 @@ def test_a_failed_undo_continues_and_is_retried_at_the_next_start(
 ) -> None:
     _store(tmp_path).close()
     folder = tmp_path / "brains" / "b"
-    replace = Path.replace
+    rename = Path.rename
 
     def fail_for_b(self: Path, target: Path) -> Path:
         if target == folder / "b":
             raise OSError(5, "Input/output error")
-        return replace(self, target)
+        return rename(self, target)
 
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
-        _fail_commit(tmp_path, lambda: broken.setattr(Path, "replace", fail_for_b))
+        _fail_change(tmp_path, lambda: broken.setattr(Path, "rename", fail_for_b))
     assert ((folder / "a").read_text(), (folder / "c").read_text()) == ("zebra", "lion")
     assert "cannot undo 'brains/b/b'" in caplog.text
-    assert len(list((tmp_path / "staging").iterdir())) == 1
+    assert len(_changes_left(tmp_path)) == 1
     BrainStore(tmp_path, None).close()
     assert _documents(tmp_path) == _BEFORE
-    assert not list((tmp_path / "staging").iterdir())
+    assert not _changes_left(tmp_path)
 
 
 def test_later_writes_are_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _store(tmp_path).close()
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
-        _fail_commit(tmp_path, lambda: broken.setattr("memoryd.journal._undo", lambda *_: False))
+        _fail_change(tmp_path, lambda: broken.setattr("memoryd.placement.undo", lambda *_: False))
     new = tmp_path / "new"
     new.write_text("elephant")
     new.replace(tmp_path / "brains" / "b" / "a")
@@ -143,3 +159,61 @@ def test_later_writes_are_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "brains" / "b" / "a").read_text() == "elephant"
     assert (tmp_path / "brains" / "b" / "b").read_text() == "giraffe"
     assert (tmp_path / "brains" / "b" / "c").read_text() == "lion"
+
+
+def test_a_full_disk_leaves_neither_files_nor_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite ends the transaction by itself when the disk is full."""
+    store = _store(tmp_path)
+    brain = store.get("b")
+    insert = Index._insert
+
+    def fill_the_disk(self: Index, *arguments: Any) -> None:
+        insert(self, *arguments)
+        self._db.execute("ROLLBACK")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(Index, "_insert", fill_the_disk)
+        for path in ("new", "a"):
+            with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+                brain.ingest([NewDocument(path, b"elephant", {"contentType": "text/plain"})])
+    assert _documents(tmp_path) == _BEFORE
+    assert brain.counts().documents == len(_BEFORE)
+    assert brain.query_index(lambda index: index.keyword("elephant", Filters(), 9)) == []
+    brain.ingest([NewDocument("new", b"elephant", {"contentType": "text/plain"})])
+    assert len(brain.query_index(lambda index: index.keyword("elephant", Filters(), 9))) == 1
+    assert not _changes_left(tmp_path)
+    store.close()
+
+
+def test_a_brain_that_does_not_open_does_not_stop_the_others(tmp_path: Path) -> None:
+    _store(tmp_path).close()
+    BrainStore(tmp_path, None).create("broken", None)
+    index = tmp_path / "index" / "py" / "broken.sqlite"
+    index.unlink(missing_ok=True)
+    index.mkdir()
+    store = BrainStore(tmp_path, None)
+    store.open_all()
+    assert store.get("b").counts().documents == len(_BEFORE)
+    with pytest.raises(Problem) as caught:
+        store.get("broken").counts()
+    assert caught.value.code == "internal_error"
+    assert "'broken'" in caught.value.detail
+    index.rmdir()
+    assert store.get("broken").counts().documents == 0
+    store.close()
+
+
+def test_a_brain_that_was_removed_by_hand_is_gone(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    store.get("b").open()
+    shutil.rmtree(tmp_path / "brains" / "b")
+    with pytest.raises(Problem) as caught:
+        store.get("b")
+    assert caught.value.code == "not_found"
+    assert not (tmp_path / "index" / "py" / "b.sqlite").exists()
+    assert store.create("b", None).counts().documents == 0
+    assert not list((tmp_path / "meta").rglob("*.json"))
+    store.close()
