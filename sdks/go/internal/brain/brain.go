@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +23,7 @@ type Brain struct {
 	ID       string
 	embedder embed.Embedder // may be nil
 	layout   layout
+	staging  *files.Staging
 	feed     *feed.Feed
 
 	mu      sync.RWMutex
@@ -33,8 +36,10 @@ type Brain struct {
 }
 
 // open opens the index without reading the documents; reconcile does that.
-func open(ctx context.Context, home Home, id string, embedder embed.Embedder) (*Brain, error) {
-	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), feed: feed.New()}
+func open(
+	ctx context.Context, home Home, id string, embedder embed.Embedder, staging *files.Staging,
+) (*Brain, error) {
+	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), staging: staging, feed: feed.New()}
 	owner, err := lock(b.layout.lock)
 	if err != nil {
 		return nil, err
@@ -138,22 +143,43 @@ func (b *Brain) delete() error {
 	if b.deleted {
 		return b.notFound()
 	}
-	grave, err := files.NewWork(b.layout.staging, "deleted")
+	grave, err := b.staging.NewFolder()
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(b.layout.documents, files.Join(grave, "documents")); err != nil {
 		return errors.Join(err, os.Remove(grave))
 	}
+	failures := []error{b.removeIndex()}
+	for _, left := range []string{b.layout.sidecars, b.layout.description} {
+		err := os.Rename(left, files.Join(grave, filepath.Base(filepath.Dir(left))))
+		if !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, err)
+		}
+	}
+	if err := errors.Join(append(failures, os.RemoveAll(grave))...); err != nil {
+		// The brain is gone; creating it again removes what is left.
+		slog.Warn("cannot remove all of a brain", "brain", b.ID, "error", err)
+	}
+	return nil
+}
+
+// discard closes a brain whose folder was removed by hand, and removes its index.
+func (b *Brain) discard() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return nil
+	}
+	return b.removeIndex()
+}
+
+func (b *Brain) removeIndex() error {
 	b.deleted = true
 	b.feed.Close()
-	failures := []error{}
+	var err error
 	if b.owner != nil {
-		failures = append(failures, index.Remove(b.layout.index))
+		err = index.Remove(b.layout.index)
 	}
-	failures = append(failures, b.release(), os.RemoveAll(b.layout.sidecars), os.RemoveAll(grave))
-	if err := os.Remove(b.layout.description); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		failures = append(failures, err)
-	}
-	return errors.Join(failures...)
+	return errors.Join(err, b.release())
 }

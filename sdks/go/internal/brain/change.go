@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 
 	"memoryd/internal/files"
@@ -82,7 +83,10 @@ func (b *Brain) commit(
 	if err != nil {
 		return err
 	}
-	placed, err := files.Place(b.layout.staging, contents, removed)
+	if err := os.Mkdir(b.layout.sidecars, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	placed, err := files.Place(b.staging, contents, removed)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ type Home string
 
 // layout holds the paths of one brain's parts.
 type layout struct {
-	documents, sidecars, description, staging, index, lock string
+	documents, sidecars, description, index, lock string
 }
 
 func (h Home) layout(id string) layout {
@@ -21,13 +21,10 @@ func (h Home) layout(id string) layout {
 		documents:   filepath.Join(string(h), "brains", id),
 		sidecars:    filepath.Join(string(h), "meta", id),
 		description: filepath.Join(string(h), "descriptions", id+".txt"),
-		staging:     h.staging(),
 		index:       filepath.Join(string(h), "index", "go", id+".sqlite"),
 		lock:        filepath.Join(string(h), "index", "go", id+".lock"),
 	}
 }
-
-func (h Home) staging() string { return filepath.Join(string(h), "staging") }
 
 // prepare creates the folders that all brains share.
 func (h Home) prepare() error {
@@ -35,5 +32,5 @@ func (h Home) prepare() error {
 	for _, folder := range []string{"brains", "meta", "descriptions", "staging", "index/go"} {
 		failures = append(failures, os.MkdirAll(files.Join(string(h), folder), 0o755))
 	}
-	return errors.Join(append(failures, files.Sweep(h.staging()))...)
+	return errors.Join(failures...)
 }

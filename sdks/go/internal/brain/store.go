@@ -21,6 +21,7 @@ var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 type Store struct {
 	home     Home
 	embedder embed.Embedder
+	staging  *files.Staging
 
 	mu     sync.Mutex
 	brains map[string]*Brain
@@ -38,7 +39,12 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 		return nil, err
 	}
 	store := &Store{home: Home(absolute), embedder: embedder, brains: map[string]*Brain{}, gates: map[string]gate{}}
-	return store, store.home.prepare()
+	if err := store.home.prepare(); err != nil {
+		return nil, err
+	}
+	// Before any brain is opened, because opening reconciles the index with the files.
+	store.staging, err = files.OpenStaging(absolute)
+	return store, err
 }
 
 // Warm opens all brains. One that fails is retried when it is next requested.
@@ -63,7 +69,7 @@ func (s *Store) Close() error {
 		failures = append(failures, b.close())
 	}
 	clear(s.brains)
-	return errors.Join(failures...)
+	return errors.Join(append(failures, s.staging.Close())...)
 }
 
 // IDs lists the ids of all brains, sorted.
@@ -83,11 +89,11 @@ func (s *Store) IDs() ([]string, error) {
 
 // Get returns a brain whose index matches its files.
 func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
-	if b := s.cached(id); b != nil && b.upToDate.Load() {
+	if b := s.cached(id); b != nil && b.upToDate.Load() && files.Exists(b.layout.documents) {
 		return b, nil
 	}
 	if err := s.Check(id); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.discard(id))
 	}
 	var brain *Brain
 	err := s.exclusively(ctx, id, func() (err error) {
@@ -105,7 +111,10 @@ func (s *Store) Create(ctx context.Context, id string, description *string) (*Br
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	if err := s.exclusively(ctx, id, func() error { return s.create(id, description) }); err != nil {
+	err := s.exclusively(ctx, id, func() error {
+		return s.staging.Exclusively(func() error { return s.create(id, description) })
+	})
+	if err != nil {
 		return nil, err
 	}
 	return s.Get(ctx, id)
@@ -113,19 +122,48 @@ func (s *Store) Create(ctx context.Context, id string, description *string) (*Br
 
 func (s *Store) create(id string, description *string) error {
 	layout := s.home.layout(id)
-	if err := os.Mkdir(layout.documents, 0o755); errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(layout.documents); err == nil {
 		return problem.New(problem.Conflict, "brain %q already exists", id)
-	} else if err != nil {
+	}
+	// An undo must find that the brain of this id is gone.
+	if err := errors.Join(s.discard(id), s.staging.Recover()); err != nil {
 		return err
 	}
-	// These remain if somebody removed the brain's folder by hand.
-	if err := errors.Join(os.RemoveAll(layout.sidecars), os.RemoveAll(layout.description)); err != nil {
+	work, err := s.staging.NewFolder()
+	if err != nil {
 		return err
 	}
-	if description == nil {
+	defer func() { _ = os.RemoveAll(work) }()
+	// These remain if somebody removed the brain's folder by hand, or its daemon was killed meanwhile.
+	for _, left := range []string{layout.sidecars, layout.description} {
+		err := os.Rename(left, filepath.Join(work, filepath.Base(filepath.Dir(left))))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if description != nil {
+		file := filepath.Join(work, "description")
+		if err := os.WriteFile(file, []byte(*description), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(file, layout.description); err != nil {
+			return err
+		}
+	}
+	// Last, so that the brain is created as a whole.
+	return os.Mkdir(layout.documents, 0o755)
+}
+
+// discard forgets a brain whose folder was removed by hand.
+func (s *Store) discard(id string) error {
+	s.mu.Lock()
+	b := s.brains[id]
+	delete(s.brains, id)
+	s.mu.Unlock()
+	if b == nil {
 		return nil
 	}
-	return os.WriteFile(layout.description, []byte(*description), 0o644)
+	return b.discard()
 }
 
 // Delete removes a brain and everything in it. It does not need the embedder.
@@ -138,7 +176,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		err = b.delete()
+		err = s.staging.Exclusively(b.delete)
 		if s.Check(id) != nil {
 			s.mu.Lock()
 			delete(s.brains, id)
@@ -180,7 +218,7 @@ func (s *Store) open(ctx context.Context, id string) (*Brain, error) {
 	if err := s.Check(id); err != nil {
 		return nil, err
 	}
-	b, err := open(ctx, s.home, id, s.embedder)
+	b, err := open(ctx, s.home, id, s.embedder, s.staging)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestCheckPath(t *testing.T) {
@@ -70,7 +69,7 @@ func TestWalk(t *testing.T) {
 }
 
 func TestStampDistinguishesTwoWrites(t *testing.T) {
-	root := t.TempDir()
+	root, staging := newBrain(t)
 	stamp := func() string {
 		look := NewTree(root)
 		_, document, err := look.Find("a.md")
@@ -83,35 +82,15 @@ func TestStampDistinguishesTwoWrites(t *testing.T) {
 		}
 		return Stamp(document, sidecar)
 	}
-	write(t, root, "a.md", "one")
+	write(t, staging, root, "a.md", "one")
 	first := stamp()
-	write(t, root, "a.md.json", "{}")
+	write(t, staging, root, "a.md.json", "{}")
 	second := stamp()
 	if first == second {
 		t.Error("a new sidecar changes nothing")
 	}
-	write(t, root, "a.md", "two")
+	write(t, staging, root, "a.md", "two")
 	if stamp() == second {
 		t.Error("a new document of the same length changes nothing")
-	}
-}
-
-func TestSweepSparesRecentAndForeignWork(t *testing.T) {
-	staging := t.TempDir()
-	for name, age := range map[string]time.Duration{"go-old": 2 * time.Hour, "go-young": time.Minute, "py-old": 2 * time.Hour} {
-		folder := Join(staging, name)
-		if err := os.Mkdir(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		then := time.Now().Add(-age)
-		if err := os.Chtimes(folder, then, then); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := Sweep(staging); err != nil {
-		t.Fatal(err)
-	}
-	if Exists(Join(staging, "go-old")) || !Exists(Join(staging, "go-young")) || !Exists(Join(staging, "py-old")) {
-		t.Errorf("left: %v", contents(t, staging))
 	}
 }

@@ -1,120 +1,118 @@
 package files
 
 import (
+	"bytes"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"regexp"
+	"strings"
 
 	"memoryd/internal/wire"
 )
 
-// journalName is the file of a work folder that says where the others belong. While it exists, the
-// change is not committed.
+// journalName is the file of a change's folder that says where the others belong. While it exists, the
+// change is not committed. Its format is the contract's (state.journal), the same for every SDK.
 const journalName = "journal"
 
-// journal is locked while its daemon works on the change; the lock ends with the process.
-type journal struct{ file *os.File }
-
-// record stores roots relative to the staging folder, because the state folder may be moved.
-type record struct {
-	Placed  []Location `json:"placed"`
-	Removed []Location `json:"removed"`
+// step is one line of a journal: put or remove is a file relative to the state folder, which may be
+// moved; oldName and newName are files of the change's folder.
+type step struct {
+	Put     string `json:"put,omitzero"`
+	Remove  string `json:"remove,omitzero"`
+	NewName string `json:"new,omitzero"`
+	OldName string `json:"old"`
 }
 
-// writeJournal takes the lock before the journal gets its name, so that nobody finds it unlocked.
-func writeJournal(staging, work string, placed, removed []Location) (*journal, error) {
-	var r record
-	var err error
-	if r.Placed, err = relative(staging, placed); err != nil {
-		return nil, err
-	}
-	if r.Removed, err = relative(staging, removed); err != nil {
-		return nil, err
-	}
-	encoded, err := wire.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	name := filepath.Join(work, journalName)
-	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		_, err = file.Write(encoded)
-	}
-	if err == nil {
-		err = os.Rename(name+".part", name)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return &journal{file}, nil
+func (s step) target() string { return s.Put + s.Remove }
+
+// brain returns the folder of the brain that the step belongs to.
+func (s step) brain(home string) string {
+	return filepath.Join(home, "brains", strings.Split(s.target(), "/")[1])
 }
 
-// openJournal returns nil if another process works on the change or has ended it in the meantime.
-func openJournal(work string) (*journal, error) {
-	name := filepath.Join(work, journalName)
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// journal records each step before it is taken. To undo a step that was not taken does no harm.
+type journal struct {
+	file  *os.File
+	steps []step
+}
+
+func createJournal(change string) (*journal, error) {
+	file, err := os.OpenFile(filepath.Join(change, journalName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, file.Close()
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		return nil, file.Close()
-	}
-	return &journal{file}, nil
+	return &journal{file: file}, nil
 }
 
-func (j *journal) read(staging string) (placed, removed []Location, err error) {
-	encoded, err := io.ReadAll(j.file)
+func (j *journal) record(s step) error {
+	line, err := wire.Marshal(s)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	var r record
-	if err := wire.Unmarshal(encoded, &r); err != nil {
-		return nil, nil, err
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return err
 	}
-	for _, locations := range [][]Location{r.Placed, r.Removed} {
-		for i := range locations {
-			locations[i].Root = filepath.Join(staging, locations[i].Root)
-		}
-	}
-	return r.Placed, r.Removed, nil
+	j.steps = append(j.steps, s)
+	return nil
 }
 
-// end removes the journal; from then on nobody undoes the change.
-func (j *journal) end(work string) error {
-	err := os.Remove(filepath.Join(work, journalName))
+func (j *journal) close() error { return j.file.Close() }
+
+// endJournal removes the journal; from then on nobody undoes the change.
+func endJournal(change string) error {
+	err := os.Remove(filepath.Join(change, journalName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // removed by hand
 	}
 	return err
 }
 
-func (j *journal) close() error { return j.file.Close() }
-
-func relative(staging string, locations []Location) ([]Location, error) {
-	moved := make([]Location, len(locations))
-	for i, location := range locations {
-		root, err := filepath.Rel(staging, location.Root)
+// readJournal returns the steps of a change; it fails if a line is not a step.
+func readJournal(change string) ([]step, error) {
+	encoded, err := os.ReadFile(filepath.Join(change, journalName))
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(encoded, []byte{'\n'})
+	var steps []step
+	// A line without its newline was cut off by the kill, before its step was taken.
+	for _, line := range lines[:len(lines)-1] {
+		s, err := parseStep(line)
 		if err != nil {
 			return nil, err
 		}
-		moved[i] = Location{Root: root, Path: location.Path}
+		steps = append(steps, s)
 	}
-	return moved, nil
+	return steps, nil
+}
+
+var targetPattern = regexp.MustCompile(`^(brains|meta)/[A-Za-z0-9._-]{1,128}/[^\x00]+$`)
+
+func parseStep(line []byte) (s step, err error) {
+	var object map[string]string
+	if err := wire.Unmarshal(line, &object); err != nil {
+		return s, fmt.Errorf("the line %.80q is not a step", line)
+	}
+	s = step{Put: object["put"], Remove: object["remove"], NewName: object["new"], OldName: object["old"]}
+	isPut := len(object) == 3 && s.Put != "" && s.NewName != ""
+	if !isPut && (len(object) != 2 || s.Remove == "") {
+		return s, fmt.Errorf("the line %.80q is not a step", line)
+	}
+	names := append(strings.Split(s.target(), "/"), s.OldName)
+	if isPut {
+		names = append(names, s.NewName)
+	}
+	for _, name := range names {
+		if name == "" || name == "." || name == ".." {
+			return s, fmt.Errorf("the line %.80q has a path that is not canonical", line)
+		}
+	}
+	if !targetPattern.MatchString(s.target()) || strings.ContainsAny(s.OldName+s.NewName, "/\x00") ||
+		s.OldName == journalName || s.NewName == journalName {
+		return s, fmt.Errorf("the line %.80q names a file that is not a change's", line)
+	}
+	return s, nil
 }

@@ -5,15 +5,16 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"memoryd/internal/problem"
 )
 
-// Location is a canonical path below a root; the root itself is never removed.
+// Location is a canonical path below a root; the root itself is never created or removed.
 type Location struct{ Root, Path string }
 
 func (l Location) file() string { return Join(l.Root, l.Path) }
@@ -24,149 +25,192 @@ type Content struct {
 	Bytes []byte
 }
 
-// Placement is a change of files that has been made and can still be undone. For the n-th content,
-// its work folder holds `n`, `n.new`, which is moved into place, and `n.old`, the file that was there
-// before; for the n-th removed location it holds `n.removed`.
+// Placement is a change of files that has been made and can still be undone.
 type Placement struct {
-	work            string
-	placed, removed []Location
-	journal         *journal
+	staging *Staging
+	change  string // the change's folder
+	journal *journal
+	count   int
+	folders map[string]bool // known to exist
+	pending []Location      // to be removed, at the end or as soon as they are in the way
+	removed []string
 }
 
 // Place writes all contents and removes all locations, or does nothing. Readers never see a partly
 // written file. Missing locations are ignored, and folders that become empty are removed.
-func Place(staging string, contents []Content, removed []Location) (*Placement, error) {
-	work, err := NewWork(staging, "change")
+func Place(staging *Staging, contents []Content, removed []Location) (*Placement, error) {
+	change, err := staging.NewFolder()
 	if err != nil {
 		return nil, err
 	}
-	p := &Placement{work: work, removed: removed}
-	if err := p.stage(staging, contents); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(work))
+	p := &Placement{staging: staging, change: change, folders: map[string]bool{}, pending: removed}
+	if p.journal, err = createJournal(change); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(change))
 	}
-	if err := p.place(); err != nil {
+	if err := p.place(contents); err != nil {
 		return nil, errors.Join(err, p.Undo())
 	}
 	return p, nil
 }
 
-// stage writes the journal last: before that, no document has been touched.
-func (p *Placement) stage(staging string, contents []Content) (err error) {
-	for i, content := range contents {
-		p.placed = append(p.placed, content.Location)
-		if err := os.WriteFile(p.staged(i), content.Bytes, 0o644); err != nil {
-			return err
-		}
-		if err := os.Link(p.staged(i), p.staged(i)+".new"); err != nil {
-			return err
-		}
-	}
-	p.journal, err = writeJournal(staging, p.work, p.placed, p.removed)
-	return err
-}
-
 // place writes before it removes, so that a renamed document can be read at any time. It removes
 // first only what is in the way of a new file (`a` is renamed to `a/b`).
-func (p *Placement) place() error {
-	var blocked []int
-	for i, location := range p.placed {
-		switch err := p.move(i, location.file()); {
-		case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
-			blocked = append(blocked, i)
-		case err != nil:
+func (p *Placement) place(contents []Content) error {
+	names := make([]string, len(contents))
+	for i, content := range contents {
+		names[i] = p.newName()
+		if err := os.WriteFile(p.file(names[i]), content.Bytes, 0o644); err != nil {
 			return err
 		}
 	}
-	for i, location := range p.removed {
-		if err := p.remove(i, location); err != nil {
+	for i, content := range contents {
+		if err := p.put(names[i], content.Location); err != nil {
 			return err
 		}
 	}
-	for _, i := range blocked {
-		target := p.placed[i].file()
-		if err := clearFolders(target); err != nil {
+	return p.removeBelow("")
+}
+
+func (p *Placement) newName() string {
+	p.count++
+	return strconv.Itoa(p.count)
+}
+
+func (p *Placement) file(name string) string { return filepath.Join(p.change, name) }
+
+func (p *Placement) put(name string, location Location) error {
+	target := location.file()
+	if err := p.makeFolder(location.Root, path.Dir(location.Path)); err != nil {
+		return err
+	}
+	if Exists(target) {
+		if err := p.clear(target); err != nil {
 			return err
 		}
-		if err := p.move(i, target); err != nil {
+	}
+	relative, err := p.staging.relative(target)
+	if err != nil {
+		return err
+	}
+	old := p.newName()
+	if err := p.journal.record(step{Put: relative, NewName: name, OldName: old}); err != nil {
+		return err
+	}
+	// A hard link, so that the document never disappears from its path.
+	if err := os.Link(target, p.file(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// The new file itself stays, so that an undo recognizes it.
+	link := p.file(name + ".link")
+	if err := os.Link(p.file(name), link); err != nil {
+		return err
+	}
+	return os.Rename(link, target)
+}
+
+// makeFolder creates a folder below the root and those above it.
+func (p *Placement) makeFolder(root, name string) error {
+	if name == "." || p.folders[Join(root, name)] {
+		return nil
+	}
+	if err := p.makeFolder(root, path.Dir(name)); err != nil {
+		return err
+	}
+	folder := Join(root, name)
+	if !Exists(folder) {
+		if err := p.clear(folder); err != nil {
 			return err
 		}
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	p.folders[folder] = true
+	return nil
+}
+
+// clear makes room at a place: it removes what the change is to remove, and empty folders.
+func (p *Placement) clear(place string) error {
+	if info, err := lstat(place); info == nil || err != nil {
+		return err
+	}
+	if err := p.removeBelow(place); err != nil {
+		return err
+	}
+	if err := clearFolders(place); err != nil {
+		return err
+	}
+	if info, err := lstat(place); info != nil || err != nil {
+		return errors.Join(err, problem.New(problem.Conflict, "%q is in the way and is not a document", filepath.Base(place)))
 	}
 	return nil
 }
 
-func (p *Placement) staged(i int) string { return filepath.Join(p.work, strconv.Itoa(i)) }
-
-func (p *Placement) old(i int) string { return p.staged(i) + ".old" }
-
-func (p *Placement) grave(i int) string { return p.staged(i) + ".removed" }
-
-func (p *Placement) move(i int, target string) error {
-	switch err := os.Link(target, p.old(i)); {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-	case Exists(target):
-		return syscall.EISDIR // the error of link for a folder differs between systems
-	default:
-		return err
-	}
-	err := os.Rename(p.staged(i)+".new", target)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+// removeBelow carries out the removals at or below a place that are still pending; all of them if it is
+// empty.
+func (p *Placement) removeBelow(place string) error {
+	var remaining []Location
+	for i, location := range p.pending {
+		if place != "" && !strings.HasPrefix(location.file()+"/", place+"/") {
+			remaining = append(remaining, location)
+			continue
+		}
+		if err := p.remove(location); err != nil {
+			p.pending = append(remaining, p.pending[i:]...)
 			return err
 		}
-		err = os.Rename(p.staged(i)+".new", target)
 	}
-	return err
+	p.pending = remaining
+	return nil
 }
 
-// remove moves away a file or a whole folder, and removes parent folders that become empty.
-func (p *Placement) remove(i int, location Location) error {
-	err := os.Rename(location.file(), p.grave(i))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	if err == nil {
-		location.removeEmptyAbove()
-	}
-	return err
-}
-
-func (l Location) removeEmptyAbove() {
-	for folder := filepath.Dir(l.file()); folder != l.Root; folder = filepath.Dir(folder) {
-		// Not os.Remove, which would remove a file too.
-		if syscall.Rmdir(folder) != nil {
-			return // not empty
-		}
-	}
-}
-
-// clearFolders removes a tree of folders without files, which do not exist for the contract, from
-// the path of a document.
-func clearFolders(target string) error {
-	if !Exists(target) {
-		return nil
-	}
-	var folders []string
-	err := filepath.WalkDir(target, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			return problem.New(problem.Conflict, "a folder with files that are not documents is in the way")
-		}
-		folders = append(folders, name)
+// remove moves away a file or a whole folder.
+func (p *Placement) remove(location Location) error {
+	if info, err := lstat(location.file()); info == nil || err != nil {
 		return err
-	})
-	for _, folder := range slices.Backward(folders) {
-		if err == nil {
-			err = syscall.Rmdir(folder)
-		}
 	}
+	relative, err := p.staging.relative(location.file())
+	if err != nil {
+		return err
+	}
+	old := p.newName()
+	if err := p.journal.record(step{Remove: relative, OldName: old}); err != nil {
+		return err
+	}
+	err = os.Rename(location.file(), p.file(old))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // removed by hand
+	}
+	p.removed = append(p.removed, relative)
 	return err
+}
+
+// Undo restores the previous files. If that fails, the change's folder and its journal stay, because
+// they may hold the only copies, and the next start tries again.
+func (p *Placement) Undo() error {
+	if err := undo(p.staging.home, p.change, p.journal.steps); err != nil {
+		slog.Error("cannot undo a change; the original files are kept", "folder", p.change, "error", err)
+		return errors.Join(err, p.journal.close())
+	}
+	return p.end()
 }
 
 // Keep commits the placement; if it fails, Undo is still possible.
 func (p *Placement) Keep() error {
-	if err := p.journal.end(p.work); err != nil {
+	if err := p.end(); err != nil {
 		return err
 	}
-	if err := errors.Join(p.journal.close(), os.RemoveAll(p.work)); err != nil {
+	for _, path := range p.removed {
+		removeEmptyAbove(p.staging.home, path)
+	}
+	return nil
+}
+
+func (p *Placement) end() error {
+	if err := endJournal(p.change); err != nil {
+		return err
+	}
+	if err := errors.Join(p.journal.close(), os.RemoveAll(p.change)); err != nil {
 		slog.Warn("cannot clear the staging folder", "error", err)
 	}
 	return nil

@@ -2,93 +2,156 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
+
+	"memoryd/internal/problem"
 )
 
-// Undo restores the previous files. If that fails, the work folder and its journal stay, because they
-// may hold the only copies, and the next start tries again.
-func (p *Placement) Undo() error {
+// undo undoes all steps, the last one first, even if some fail; the change's folder may then hold the
+// only copy of files. It can be repeated, also after a kill. What was written later stays, and nothing
+// of a brain that was deleted is brought back.
+func undo(home, change string, steps []step) error {
 	var failures []error
-	// Placed files are removed first: they may be in the way of removed ones.
-	for i, location := range p.placed {
-		failures = append(failures, p.unplace(i, location))
+	for _, s := range slices.Backward(steps) {
+		if !Exists(s.brain(home)) {
+			continue
+		}
+		var err error
+		if s.Put != "" {
+			err = takeAway(home, s, filepath.Join(change, s.NewName), filepath.Join(change, s.OldName))
+		} else {
+			err = putBack(home, s, filepath.Join(change, s.OldName))
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", s.target(), err))
+		}
 	}
-	// In reverse, so that a folder is restored before a file that was taken out of it earlier.
-	for i, location := range slices.Backward(p.removed) {
-		failures = append(failures, p.bringBack(i, location))
-	}
-	if err := errors.Join(failures...); err != nil {
-		slog.Error("cannot undo a change; the original files are kept", "folder", p.work, "error", err)
-		return errors.Join(err, p.journal.close())
-	}
-	return p.Keep()
+	return errors.Join(failures...)
 }
 
-// unplace touches only what this change has placed, because the document may have been written again
-// since a failed undo. The previous file also stays in the work folder, for a repeated undo.
-func (p *Placement) unplace(i int, location Location) error {
-	target := location.file()
-	if placed, err := sameFile(p.staged(i), target); err != nil || !placed {
+// takeAway touches only the file that the step placed; any other was put there later.
+func takeAway(home string, s step, placed, old string) error {
+	target := Join(home, s.target())
+	if reached, err := reachedByFolders(home, s.target()); err != nil || !reached {
 		return err
 	}
-	back := p.staged(i) + ".back"
-	err := os.Link(p.old(i), back)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := os.Remove(target); err != nil {
+	current, err := lstat(target)
+	if err != nil {
+		return err
+	}
+	own, err := lstat(placed)
+	if err != nil {
+		return err
+	}
+	if current != nil && own != nil && os.SameFile(current, own) {
+		err := os.Rename(old, target)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.Remove(target)
+			current = nil
+		}
+		if err != nil {
 			return err
 		}
-		location.removeEmptyAbove()
-		return nil
-	case err != nil && !errors.Is(err, fs.ErrExist):
-		return err
 	}
-	return os.Rename(back, target)
+	if current == nil {
+		removeEmptyAbove(home, s.target())
+	}
+	return nil
 }
 
-// bringBack does not overwrite what was written since, and does not restore a deleted brain.
-func (p *Placement) bringBack(i int, location Location) error {
-	if _, err := os.Lstat(p.grave(i)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+func putBack(home string, s step, old string) error {
+	target := Join(home, s.target())
+	if kept, err := lstat(old); err != nil || kept == nil {
 		return err
 	}
-	if _, err := os.Lstat(location.Root); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	target := location.file()
-	info, err := os.Lstat(target)
-	if err == nil && info.Mode().IsRegular() {
-		return nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A parent that is a file by now was written later.
+	if reached, err := reachedByFolders(home, s.target()); err != nil || !reached {
 		return err
 	}
 	// Folders created for files that were never placed.
-	if err := clearFolders(target); err != nil {
+	if err := clearFolders(target); err != nil && !isConflict(err) {
+		return err
+	}
+	if current, err := lstat(target); err != nil || current != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	return os.Rename(p.grave(i), target)
+	return os.Rename(old, target)
 }
 
-func sameFile(a, b string) (bool, error) {
-	first, err := os.Lstat(a)
-	if err != nil {
-		return false, err
+// reachedByFolders reports whether all that exists of the folders above a path are folders, not links
+// or files.
+func reachedByFolders(home, path string) (bool, error) {
+	folder := home
+	names := strings.Split(path, "/")
+	for _, name := range names[:len(names)-1] {
+		folder = filepath.Join(folder, name)
+		info, err := lstat(folder)
+		if err != nil {
+			return false, err
+		}
+		if info == nil {
+			return true, nil
+		}
+		if !info.IsDir() {
+			return false, nil
+		}
 	}
-	second, err := os.Lstat(b)
+	return true, nil
+}
+
+// removeEmptyAbove removes the folders above a path that are empty, but not the brain's own folder.
+func removeEmptyAbove(home, path string) {
+	names := strings.Split(path, "/")
+	for names = names[:len(names)-1]; len(names) > 2; names = names[:len(names)-1] {
+		// Not os.Remove, which would remove a file too.
+		err := syscall.Rmdir(Join(home, strings.Join(names, "/")))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return // not empty
+		}
+	}
+}
+
+// clearFolders removes a tree of folders without files, which do not exist for the contract, from
+// the path of a document. It fails with Conflict if there is a file in it.
+func clearFolders(target string) error {
+	if !Exists(target) {
+		return nil
+	}
+	var folders []string
+	err := filepath.WalkDir(target, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			return problem.New(problem.Conflict, "a folder with files that are not documents is in the way")
+		}
+		folders = append(folders, name)
+		return err
+	})
+	for _, folder := range slices.Backward(folders) {
+		if err == nil {
+			err = syscall.Rmdir(folder)
+		}
+	}
+	return err
+}
+
+func isConflict(err error) bool {
+	var refused *problem.Error
+	return errors.As(err, &refused) && refused.Code == problem.Conflict
+}
+
+// lstat returns nil if nothing is there.
+func lstat(file string) (fs.FileInfo, error) {
+	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return false, nil
+		return nil, nil
 	}
-	return err == nil && os.SameFile(first, second), err
+	return info, err
 }

@@ -5,48 +5,26 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 )
 
-// staged returns a change that has been staged but not placed.
-func staged(t *testing.T, staging, root string, placed map[string]string, removed ...string) *Placement {
+// kill leaves a change as its process would that dies now, and returns the daemon that starts next.
+func kill(t *testing.T, staging *Staging) *Staging {
 	t.Helper()
-	work, err := NewWork(staging, "change")
+	if err := staging.lock.release(); err != nil {
+		t.Fatal(err)
+	}
+	staging.lock = nil
+	next, err := OpenStaging(staging.home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Placement{work: work}
-	var contents []Content
-	for path, content := range placed {
-		contents = append(contents, Content{Location{root, path}, []byte(content)})
-	}
-	for _, path := range removed {
-		p.removed = append(p.removed, Location{root, path})
-	}
-	if err := p.stage(staging, contents); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	t.Cleanup(func() { _ = next.Close() })
+	return next
 }
 
-// expectRecovered simulates the death of a change's process and recovers the change.
-func expectRecovered(t *testing.T, name string, p *Placement, root string, want map[string]string) {
-	t.Helper()
-	staging := filepath.Dir(p.work)
-	if err := errors.Join(p.journal.close(), Sweep(staging)); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
-	if got := documentsOf(t, root); !maps.Equal(got, want) {
-		t.Errorf("%s: %q", name, got)
-	}
-	if left, _ := os.ReadDir(staging); len(left) != 0 {
-		t.Errorf("%s: left in staging: %v", name, left)
-	}
-}
-
-// TestInterruptedChangeIsUndone interrupts each change after none, some and all of its files.
-func TestInterruptedChangeIsUndone(t *testing.T) {
+// TestKilledChangeIsUndone kills each change when it is made; the cross-SDK tests kill it at each step.
+func TestKilledChangeIsUndone(t *testing.T) {
 	for name, test := range map[string]struct {
 		placed  map[string]string
 		removed []string
@@ -58,42 +36,47 @@ func TestInterruptedChangeIsUndone(t *testing.T) {
 		"a folder becomes a file":      {map[string]string{"f": "g"}, []string{"f/g", "f/h/i"}},
 		"a folder goes, and one of it": {map[string]string{"n": "n"}, []string{"f/g", "f"}},
 	} {
-		for done := range len(test.placed) + len(test.removed) + 1 {
-			root := t.TempDir()
-			for path, content := range map[string]string{"a": "old a", "b": "old b", "f/g": "g", "f/h/i": "i"} {
-				write(t, root, path, content)
-			}
-			before := documentsOf(t, root)
-			p := staged(t, t.TempDir(), root, test.placed, test.removed...)
-			p.placed, p.removed = p.placed[:min(done, len(p.placed))], p.removed[:max(0, done-len(p.placed))]
-			_ = p.place() // some of a change may have less room than all of it
-			expectRecovered(t, name+" "+strconv.Itoa(done), p, root, before)
+		root, staging := newBrain(t)
+		for path, content := range map[string]string{"a": "old a", "b": "old b", "f/g": "g", "f/h/i": "i"} {
+			write(t, staging, root, path, content)
+		}
+		before := documentsOf(t, root)
+		var placed []Content
+		for path, content := range test.placed {
+			placed = append(placed, Content{Location{root, path}, []byte(content)})
+		}
+		var removed []Location
+		for _, path := range test.removed {
+			removed = append(removed, Location{root, path})
+		}
+		if _, err := Place(staging, placed, removed); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if made := documentsOf(t, root); maps.Equal(made, before) {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		next := kill(t, staging)
+		if got := documentsOf(t, root); !maps.Equal(got, before) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if left := changesIn(t, next); len(left) != 0 {
+			t.Errorf("%s: left in staging: %v", name, left)
 		}
 	}
 }
 
-func TestUnusedFolderIsNotInTheWay(t *testing.T) {
-	root := t.TempDir()
-	write(t, root, "a", "old a")
-	before := documentsOf(t, root)
-	p := staged(t, t.TempDir(), root, map[string]string{"a/b/c": "old a"}, "a")
-	if err := errors.Join(p.remove(0, p.removed[0]), os.MkdirAll(Join(root, "a/b"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	expectRecovered(t, "killed", p, root, before)
-}
-
-func TestSweepSparesAChangeInProgress(t *testing.T) {
-	root, staging := t.TempDir(), t.TempDir()
-	write(t, root, "a", "old")
+func TestRecoverySparesAChangeInProgress(t *testing.T) {
+	root, staging := newBrain(t)
+	write(t, staging, root, "a", "old")
 	p, err := Place(staging, []Content{{Location{root, "b"}, []byte("old")}}, []Location{{root, "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(staging); err != nil {
+	second, err := OpenStaging(staging.home)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Keep(); err != nil {
+	if err := errors.Join(second.Close(), p.Keep()); err != nil {
 		t.Fatal(err)
 	}
 	if got := documentsOf(t, root); !maps.Equal(got, map[string]string{"b": "old"}) {
@@ -102,33 +85,30 @@ func TestSweepSparesAChangeInProgress(t *testing.T) {
 }
 
 func TestFailedUndoKeepsWhatItCouldNotRestore(t *testing.T) {
-	root, staging := t.TempDir(), t.TempDir()
+	root, staging := newBrain(t)
 	for path, content := range map[string]string{"a": "old a", "b": "old b", "c": "old c"} {
-		write(t, root, path, content)
+		write(t, staging, root, path, content)
 	}
 	p, err := Place(staging, []Content{{Location{root, "c"}, []byte("new c")}}, []Location{{root, "a"}, {root, "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, root, "b/in the way", "x")
-	if err := p.Undo(); err == nil {
-		t.Error("undone")
+	// Nothing can be moved out of a folder that is a file by now.
+	aside := p.change + " aside"
+	if err := errors.Join(os.Rename(p.change, aside), os.WriteFile(p.change, nil, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	if got := documentsOf(t, root); !maps.Equal(got, map[string]string{"a": "old a", "b/in the way": "x", "c": "old c"}) {
-		t.Errorf("%q", got)
+	_ = p.Undo()
+	if err := errors.Join(os.Remove(p.change), os.Rename(aside, p.change)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(p.change, journalName)); err != nil {
+		t.Errorf("the journal of a change that is not undone: %v", err)
 	}
 	// What is written since is not overwritten by the next try.
-	write(t, root, "c", "later")
-	if err := os.RemoveAll(filepath.Join(root, "b")); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(staging); err != nil {
-		t.Fatal(err)
-	}
+	write(t, staging, root, "c", "later")
+	kill(t, staging)
 	if got := documentsOf(t, root); !maps.Equal(got, map[string]string{"a": "old a", "b": "old b", "c": "later"}) {
 		t.Errorf("%q", got)
-	}
-	if left, _ := os.ReadDir(staging); len(left) != 0 {
-		t.Errorf("left in staging: %v", left)
 	}
 }
