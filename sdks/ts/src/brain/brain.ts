@@ -12,6 +12,7 @@ import { acquire, type Lock } from "./lock.js";
 import { isHidden, sidecarOf } from "./paths.js";
 import { place } from "./placement.js";
 import { reconcile } from "./reconcile.js";
+import type { Staging } from "./staging.js";
 import { contentOf, stampOf, Tree } from "./tree.js";
 import { ChunkVectors } from "./vectors.js";
 
@@ -20,6 +21,7 @@ type UnstampedDocument = Omit<IndexedDocument, "stamp" | "vectors">;
 
 export class Brain {
   readonly #paths: BrainPaths;
+  readonly #staging: Staging;
   readonly #documents: Tree;
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
@@ -36,10 +38,11 @@ export class Brain {
   static async open(
     id: string,
     paths: BrainPaths,
+    staging: Staging,
     embedder: Embedder | undefined,
     signal: AbortSignal,
   ): Promise<Brain> {
-    const brain = new Brain(id, paths, embedder);
+    const brain = new Brain(id, paths, staging, embedder);
     try {
       await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
       return brain;
@@ -52,9 +55,11 @@ export class Brain {
   private constructor(
     readonly id: string,
     paths: BrainPaths,
+    staging: Staging,
     readonly embedder: Embedder | undefined,
   ) {
     this.#paths = paths;
+    this.#staging = staging;
     this.#documents = new Tree(paths.documents);
     this.#sidecars = new Tree(paths.sidecars);
     this.#lock = acquire(paths.lock);
@@ -135,7 +140,7 @@ export class Brain {
   ): void {
     const { index } = this;
     if (draft.changes.length === 0) return;
-    place(this.#paths.staging, draft.files, () => {
+    place(this.#staging, draft.files, () => {
       const stamped = documents.map((document) => ({
         ...document,
         stamp: stampOf(

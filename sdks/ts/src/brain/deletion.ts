@@ -1,29 +1,31 @@
-import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { removeDatabase } from "../index/database.js";
 import type { BrainPaths } from "./home.js";
 import { acquire } from "./lock.js";
+import type { Staging } from "./staging.js";
 import { statusOf } from "./tree.js";
 
 /** Move the files of a closed brain into a new folder of `staging`; returns that folder. */
-export function moveToTrash({
-  documents,
-  sidecars,
-  description,
-  index,
-  lock,
-  staging,
-}: BrainPaths): string {
+export function moveToTrash(paths: BrainPaths, staging: Staging): string {
+  const trash = staging.newFolder();
+  // The documents first: without them there is no brain, whatever else is left.
+  renameSync(paths.documents, join(trash, "documents"));
+  removeLeftovers(paths, trash);
+  removeIndex(paths);
+  return trash;
+}
+
+/** Move what is left of a brain without its documents into `trash`. */
+export function removeLeftovers({ sidecars, description }: BrainPaths, trash: string): void {
+  if (statusOf(sidecars) !== undefined) renameSync(sidecars, join(trash, "sidecars"));
+  rmSync(description, { force: true });
+}
+
+/** Remove the index of a closed brain, unless it belongs to another daemon. */
+export function removeIndex({ index, lock }: BrainPaths): void {
   const indexLock = acquire(lock);
-  try {
-    const trash = mkdtempSync(join(staging, "ts-deleted-"));
-    renameSync(documents, join(trash, "documents"));
-    if (statusOf(sidecars) !== undefined) renameSync(sidecars, join(trash, "sidecars"));
-    rmSync(description, { force: true });
-    if (indexLock !== undefined) removeDatabase(index);
-    return trash;
-  } finally {
-    indexLock?.release();
-  }
+  if (indexLock !== undefined) removeDatabase(index);
+  indexLock?.release();
 }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import { FeatureHash } from "../embedding/featureHash.js";
 import { SearchIndex } from "../index/searchIndex.js";
-import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
+import { changesLeft, ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
 import { type Op, operationsEdit } from "./edits.js";
@@ -79,11 +79,11 @@ for (const ops of [
     });
     await assert.rejects(apply(...ops), /ENOSPC/);
     assert.deepEqual(state(), before);
-    assert.deepEqual(readdirSync(join(root, "staging")), []);
+    assert.deepEqual(changesLeft(root), []);
     failing.mock.restore();
     await apply(...ops);
     assert.notDeepEqual(state(), before);
-    assert.deepEqual(readdirSync(join(root, "staging")), []);
+    assert.deepEqual(changesLeft(root), []);
   });
 }
 

@@ -1,12 +1,7 @@
 /** The layout of the state folder. */
 
-import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-
-import { isUnsettled, recover } from "./journal.js";
-
-/** Longer than any request: an older work folder was left by a killed daemon. */
-const STALE_MS = 3_600_000;
 
 /** The files and folders of one brain. */
 export interface BrainPaths {
@@ -15,43 +10,27 @@ export interface BrainPaths {
   description: string;
   index: string;
   lock: string;
-  staging: string;
 }
 
 /** The state folder. */
 export class Home {
   readonly brains: string;
   readonly #root: string;
-  readonly #staging: string;
+  readonly staging: string;
 
   constructor(root: string) {
     this.#root = root;
     this.brains = join(root, "brains");
-    this.#staging = join(root, "staging");
+    this.staging = join(root, "staging");
   }
 
-  /** Create missing folders and remove stale work; throws the file system's error if it cannot. */
+  /** Create missing folders; throws the file system's error if it cannot. */
   prepare(): void {
     for (const folder of ["brains", "meta", "descriptions", "staging", "index/ts"]) {
       const path = join(this.#root, folder);
       makeFolder(path);
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     }
-    for (const name of readdirSync(this.#staging)) {
-      // Other kinds of daemon clean up their own work.
-      if (!name.startsWith("ts-")) continue;
-      const folder = join(this.#staging, name);
-      if (isUnsettled(folder)) continue;
-      const status = statSync(folder, { throwIfNoEntry: false });
-      if (status !== undefined && Date.now() - status.mtimeMs > STALE_MS) {
-        rmSync(folder, { recursive: true, force: true });
-      }
-    }
-  }
-
-  /** Undo commits that a kill interrupted; returns the errors of those that cannot be undone. */
-  recover(): Error[] {
-    return recover(this.#staging);
   }
 
   of(brainId: string): BrainPaths {
@@ -61,7 +40,6 @@ export class Home {
       description: join(this.#root, "descriptions", `${brainId}.txt`),
       index: join(this.#root, "index", "ts", `${brainId}.sqlite`),
       lock: join(this.#root, "index", "ts", `${brainId}.lock`),
-      staging: this.#staging,
     };
   }
 }

@@ -12,11 +12,11 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, type TestContext, test } from "node:test";
 
 import { SearchIndex } from "../index/searchIndex.js";
-import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
+import { changesLeft, ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
 import { type Op, operationsEdit } from "./edits.js";
@@ -62,19 +62,25 @@ function contents(home: string): Record<string, string> {
  */
 function freeze(home: string): void {
   execFileSync("cp", ["-al", root, home]);
-  const journals = readdirSync(join(root, "staging")).map((work) => `staging/${work}/journal`);
+  const journals = readdirSync(join(root, "staging"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith("/journal"))
+    .map((name) => join("staging", name));
   for (const name of ["index", ...journals]) {
     rmSync(join(home, name), { recursive: true });
     cpSync(join(root, name), join(home, name), { recursive: true });
   }
+  // Another file than the lock of the daemon that still runs here.
+  for (const name of readdirSync(join(home, "staging"), { recursive: true, encoding: "utf8" })) {
+    if (basename(name) === "lock") rmSync(join(home, "staging", name));
+  }
 }
 
 /** Call `before` ahead of each step that moves or links a file. */
-function beforeEachStep(t: TestContext, before: (source: string) => void): void {
+function beforeEachStep(t: TestContext, before: () => void): void {
   for (const name of ["renameSync", "linkSync"] as const) {
     const step = fs[name];
     t.mock.method(fs, name, (source: string, target: string) => {
-      before(source);
+      before();
       step(source, target);
     });
   }
@@ -127,7 +133,7 @@ for (const [name, ops] of Object.entries({
     for (const home of homes) {
       const again = openStore(home);
       assert.deepEqual(contents(home), before);
-      assert.deepEqual(readdirSync(join(home, "staging")), []);
+      assert.deepEqual(changesLeft(home), []);
       assert.equal((await pathsOf(await again.get("b"), "zebra")).length, 3);
       await again.close();
     }
@@ -137,25 +143,27 @@ for (const [name, ops] of Object.entries({
 test("a failed undo keeps the files and is retried at the next start", async (t) => {
   await ingest(brain, NOTES);
   const before = contents(root);
+  let undoing = false;
   t.mock.method(SearchIndex.prototype, "apply", () => {
+    undoing = true;
     throw new Error("no space");
   });
   let failed = false;
-  beforeEachStep(t, (source) => {
-    if (source.endsWith(".old") && !failed) {
+  beforeEachStep(t, () => {
+    if (undoing && !failed) {
       failed = true;
       throw new Error("EIO");
     }
   });
   await assert.rejects(apply(rename("a", "x"), rename("c", "y")), AggregateError);
   restoreMocks(t);
-  assert.equal(readdirSync(join(root, "staging")).length, 1);
+  assert.equal(changesLeft(root).length, 1);
   const lost = Object.keys(before).filter((file) => !existsSync(join(root, file)));
   assert.equal(lost.length, 1);
   await store.close();
   store = openStore(root);
   assert.deepEqual(contents(root), before);
-  assert.deepEqual(readdirSync(join(root, "staging")), []);
+  assert.deepEqual(changesLeft(root), []);
 });
 
 test("later acknowledged writes are not undone", async (t) => {
@@ -187,9 +195,21 @@ test("the commit of a running daemon is left alone", async (t) => {
 });
 
 test("an unreadable journal is kept and does not prevent a start", async () => {
-  const work = join(root, "staging/ts-commit-x");
-  mkdirSync(work);
-  writeFileSync(join(work, "journal"), "{\n");
+  for (const work of ["other/change", "ts-commit-x"]) {
+    mkdirSync(join(root, "staging", work), { recursive: true });
+    writeFileSync(join(root, "staging", work, "journal"), "{\n");
+  }
   await openStore(root).close();
-  assert.ok(existsSync(work));
+  for (const work of ["other/change", "ts-commit-x"])
+    assert.ok(existsSync(join(root, "staging", work, "journal")));
+});
+
+test("a brain that was removed by hand is gone, and its index too", async () => {
+  await ingest(brain, NOTES);
+  rmSync(join(root, "brains/b"), { recursive: true });
+  await assert.rejects(store.get("b"), { code: "not_found" });
+  assert.throws(() => brain.index, { code: "not_found" });
+  brain = await store.create("b", undefined);
+  assert.equal(brain.counts().documents, 0);
+  assert.deepEqual(readdirSync(join(root, "brains/b")), []);
 });

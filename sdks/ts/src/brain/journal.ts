@@ -1,181 +1,79 @@
-/** The undo journal of a commit, on disk so that it outlives the process. */
+/**
+ * The journal of a change, on disk so that any daemon can undo it after a kill. Its format is the
+ * contract's (state.journal), the same for every SDK.
+ */
 
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
 
-import { acquire, type Lock } from "./lock.js";
-import { contentOf, stampOf, statusOf, type Tree } from "./tree.js";
+import { z } from "zod";
 
-/** Work folders of this kind of daemon; other kinds share the staging folder. */
-const PREFIX = "ts-commit-";
+const NAME = "journal";
 
-/** A journaled step. Paths are relative to the state folder, which may move; undo is idempotent. */
-type Step = { tree: string; path: string } & (
-  { done: "set aside"; aside: string } | { done: "put"; stamp: string } | { done: "made" }
-);
+/** Relative to the state folder, which may be moved. */
+const TARGET = /^(?:brains|meta)\/[A-Za-z0-9._-]{1,128}\/[^\0]+$/;
 
-/** The work folder of one commit, with its journal. */
-export class CommitWork {
-  readonly folder: string;
-  readonly #home: string;
-  readonly #steps: Step[] = [];
-  readonly #lock: Lock | undefined;
-  readonly #journal: number;
+const target = z
+  .string()
+  .regex(TARGET)
+  .refine((path) => path.split("/").every(isName));
 
-  constructor(staging: string) {
-    this.#home = dirname(staging);
-    this.folder = mkdtempSync(join(staging, PREFIX));
-    // Locked before the journal exists, so that no other process undoes a commit in progress.
-    this.#lock = acquire(lockFile(this.folder));
-    this.#journal = openSync(journalFile(this.folder), "ax");
+/** The name of a file in the change's folder. */
+const name = z
+  .string()
+  .refine((file) => isName(file) && file !== NAME && !file.includes("/") && !file.includes("\0"));
+
+/** A step: a file is put at, or removed from, a path; `old` is what was there. */
+const STEP = z.union([
+  z.strictObject({ put: target, new: name, old: name }),
+  z.strictObject({ remove: target, old: name }),
+]);
+
+export type Step = z.infer<typeof STEP>;
+
+/** Records each step before it is taken; undoing a step that was not taken does no harm. */
+export class Journal {
+  readonly steps: Step[] = [];
+  readonly #change: string;
+  readonly #file: number;
+
+  constructor(change: string) {
+    this.#change = change;
+    this.#file = openSync(join(change, NAME), "ax");
   }
 
-  /** Record that a file will be set aside; returns where to move it. Does not move it. */
-  recordSetAside(tree: Tree, path: string): string {
-    const aside = `${this.#steps.length}.old`;
-    this.#write({ ...this.#place(tree, path), done: "set aside", aside });
-    return join(this.folder, aside);
+  record(step: Step): void {
+    const line = Buffer.from(`${JSON.stringify(step)}\n`);
+    if (writeSync(this.#file, line) !== line.length)
+      throw new Error("the journal cannot be written");
+    this.steps.push(step);
   }
 
-  /** Record that the file `source` will be moved to `path`. */
-  recordPut(source: string, tree: Tree, path: string): void {
-    this.#write({ ...this.#place(tree, path), done: "put", stamp: stampOf(source) });
-  }
-
-  /** Record that `folder` will be created. */
-  recordFolder(tree: Tree, folder: string): void {
-    this.#write({ ...this.#place(tree, folder), done: "made" });
-  }
-
-  /** Undo the recorded steps, last first; returns the errors of those that fail. */
-  undo(): unknown[] {
-    return undoSteps(this.#home, this.folder, this.#steps);
-  }
-
-  /** Remove journal and work folder: the commit can no longer be undone. */
-  settle(): void {
-    settle(this.folder);
+  /** Remove the journal: from then on nobody undoes the change. */
+  end(): void {
+    endJournal(this.#change);
   }
 
   close(): void {
-    closeSync(this.#journal);
-    this.#lock?.release();
-  }
-
-  #place(tree: Tree, path: string): { tree: string; path: string } {
-    return { tree: relative(this.#home, tree.root), path };
-  }
-
-  #write(step: Step): void {
-    writeSync(this.#journal, `${JSON.stringify(step)}\n`);
-    this.#steps.push(step);
+    closeSync(this.#file);
   }
 }
 
-/** Undo the commits of daemons that were killed; returns one error for each that cannot be undone. */
-export function recover(staging: string): Error[] {
-  return readdirSync(staging)
-    .filter((name) => name.startsWith(PREFIX))
-    .flatMap((name) => {
-      const faults = recoverFolder(dirname(staging), join(staging, name));
-      return faults.length === 0 ? [] : [new AggregateError(faults, `${name} cannot be undone`)];
-    });
+export function endJournal(change: string): void {
+  rmSync(join(change, NAME), { force: true });
 }
 
-/** Whether a work folder may still hold files that an undo must move back. */
-export function isUnsettled(folder: string): boolean {
-  return existsSync(journalFile(folder));
+export function hasJournal(folder: string): boolean {
+  return existsSync(join(folder, NAME));
 }
 
-function recoverFolder(home: string, folder: string): unknown[] {
-  if (!isUnsettled(folder)) return [];
-  let lock: Lock | undefined;
-  try {
-    lock = acquire(lockFile(folder));
-    if (lock === undefined) return [];
-    const journal = contentOf(journalFile(folder))?.toString();
-    if (journal === undefined) return [];
-    // A line without its newline was cut off by the kill, before its step was taken.
-    const steps = journal.split("\n").slice(0, -1);
-    const faults = undoSteps(
-      home,
-      folder,
-      steps.map((step) => JSON.parse(step) as Step),
-    );
-    if (faults.length === 0) settle(folder);
-    return faults;
-  } catch (error) {
-    return [error];
-  } finally {
-    lock?.release();
-  }
+/** @throws Error if a line is not a step. */
+export function readSteps(change: string): Step[] {
+  // A line without its newline was cut off by the kill, before its step was taken.
+  const lines = readFileSync(join(change, NAME), "utf8").split("\n").slice(0, -1);
+  return lines.map((line) => STEP.parse(JSON.parse(line)));
 }
 
-/** Undo every step, even if others fail; returns the errors. */
-function undoSteps(home: string, folder: string, steps: readonly Step[]): unknown[] {
-  return steps.toReversed().flatMap((step) => {
-    try {
-      undo(home, folder, step);
-      return [];
-    } catch (error) {
-      return [error];
-    }
-  });
-}
-
-function undo(home: string, folder: string, step: Step): void {
-  const tree = join(home, step.tree);
-  const target = join(tree, step.path);
-  switch (step.done) {
-    case "set aside": {
-      const aside = join(folder, step.aside);
-      // A file at the target was written later, by an acknowledged change.
-      if (statusOf(aside) === undefined || statusOf(target) !== undefined) return;
-      // A brain that was deleted since must not come back.
-      if (statusOf(tree) === undefined) return;
-      mkdirSync(dirname(target), { recursive: true });
-      renameSync(aside, target);
-      break;
-    }
-    case "put":
-      if (stampOf(target) === step.stamp) rmSync(target);
-      break;
-    case "made":
-      removeEmpty(target);
-  }
-}
-
-/** Remove a folder and the folders in it, as far as they are empty. */
-function removeEmpty(folder: string): void {
-  if (!statusOf(folder)?.isDirectory()) return;
-  const entries = readdirSync(folder, { withFileTypes: true });
-  for (const entry of entries) {
-    if (entry.isDirectory()) removeEmpty(join(folder, entry.name));
-  }
-  if (readdirSync(folder).length === 0) rmdirSync(folder);
-}
-
-/** The journal goes first, so that a half removed folder is never undone. */
-function settle(folder: string): void {
-  rmSync(journalFile(folder), { force: true });
-  rmSync(folder, { recursive: true, force: true });
-}
-
-function journalFile(folder: string): string {
-  return join(folder, "journal");
-}
-
-function lockFile(folder: string): string {
-  return join(folder, "lock");
+function isName(part: string): boolean {
+  return part !== "" && part !== "." && part !== "..";
 }

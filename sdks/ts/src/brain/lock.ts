@@ -13,26 +13,26 @@ export interface Lock {
 }
 
 /**
- * Acquire the lock; undefined if another daemon holds it. Node has no flock, but SQLite locks its files
+ * Acquire the lock, after blocking for at most `waitMs`; undefined if another daemon holds it. Node has no flock, but SQLite locks its files
  * with the operating system's locks, which end with the process, so an exclusive transaction on an
  * empty database serves as one. It is not the index file itself, because a damaged index is removed
  * and rebuilt, and the lock must outlast that.
  */
-export function acquire(file: string): Lock | undefined {
+export function acquire(file: string, waitMs = 0): Lock | undefined {
   try {
-    return attempt(file);
+    return attempt(file, waitMs);
   } catch (error) {
     if (!isDamage(error)) throw error;
     // A damaged lock file is held by nobody, and it holds no data.
     rmSync(file);
-    return attempt(file);
+    return attempt(file, waitMs);
   }
 }
 
-function attempt(file: string): Lock | undefined {
+function attempt(file: string, waitMs: number): Lock | undefined {
   // Absolute, because SQLite parses a name that begins with `file:` as a URI. Prepare no statement: it
   // would hold the lock until it is garbage-collected.
-  const database = new DatabaseSync(resolve(file), { timeout: 0 });
+  const database = new DatabaseSync(resolve(file), { timeout: waitMs });
   try {
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {

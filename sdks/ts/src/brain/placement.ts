@@ -1,11 +1,13 @@
 /** Atomic changes to several files: all of them, or none. */
 
-import { linkSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 
-import { CommitWork } from "./journal.js";
+import { Journal } from "./journal.js";
 import { parents } from "./paths.js";
+import type { Staging } from "./staging.js";
 import { statusOf, type Tree } from "./tree.js";
+import { removeEmptyAbove, removeEmptyFolders, undo } from "./undo.js";
 
 export interface FileChange {
   tree: Tree;
@@ -21,108 +23,117 @@ export interface FileChange {
  *
  * @throws AggregateError if not everything could be undone; the next start tries again.
  */
-export function place(staging: string, changes: readonly FileChange[], commit: () => void): void {
-  const work = new CommitWork(staging);
+export function place(staging: Staging, changes: readonly FileChange[], commit: () => void): void {
+  const change = staging.newFolder();
+  let removable = true;
   try {
-    attempt(work, changes, commit);
-    work.settle();
-  } finally {
-    work.close();
-  }
-}
-
-function attempt(work: CommitWork, changes: readonly FileChange[], commit: () => void): void {
-  try {
-    applyChanges(work, changes);
-    commit();
-  } catch (error) {
-    const faults = work.undo();
-    if (faults.length > 0) {
-      // The work folder holds the only copy of what could not be restored; the next start tries again.
-      throw new AggregateError(
-        [error, ...faults],
-        `some changes could not be undone: see ${work.folder}`,
-      );
+    const journal = new Journal(change);
+    try {
+      const placement = new Placement(staging.home, change, journal);
+      placement.apply(changes);
+      commit();
+      journal.end();
+      placement.removeEmptyFolders();
+    } catch (error) {
+      const faults = undo(staging.home, change, journal.steps);
+      if (faults.length > 0) {
+        // The folder holds the only copy of what could not be restored.
+        removable = false;
+        throw new AggregateError([error, ...faults], `some changes could not be undone: ${change}`);
+      }
+      journal.end();
+      throw error;
+    } finally {
+      journal.close();
     }
-    work.settle();
-    throw error;
-  }
-}
-
-function applyChanges(work: CommitWork, changes: readonly FileChange[]): void {
-  const placement = new Placement(work);
-  const staged = changes.flatMap(({ tree, path, content }, number) => {
-    if (content === undefined) return [];
-    const source = join(work.folder, `${number}.new`);
-    writeFileSync(source, content);
-    return { source, tree, path };
-  });
-  // Remove last: whoever reads the folder meanwhile finds a renamed file twice rather than not at all.
-  for (const { source, tree, path } of staged) placement.put(source, tree, path);
-  for (const { tree, path, content } of changes) {
-    if (content === undefined) placement.remove(tree, path);
+  } finally {
+    if (removable) rmSync(change, { recursive: true, force: true });
   }
 }
 
 class Placement {
-  readonly #work: CommitWork;
+  readonly #home: string;
+  readonly #change: string;
+  readonly #journal: Journal;
+  #count = 0;
   /** Folders known to exist. */
   readonly #folders = new Set<string>();
+  readonly #removed: string[] = [];
 
-  constructor(work: CommitWork) {
-    this.#work = work;
+  constructor(home: string, change: string, journal: Journal) {
+    this.#home = home;
+    this.#change = change;
+    this.#journal = journal;
   }
 
-  put(source: string, tree: Tree, path: string): void {
-    const target = tree.at(path);
-    this.#makeFolder(tree, path, dirname(target));
-    const former = statusOf(target);
-    if (former?.isDirectory()) this.#setAside(tree, path);
-    else if (former !== undefined) linkSync(target, this.#work.recordSetAside(tree, path));
-    this.#work.recordPut(source, tree, path);
-    renameSync(source, target);
-  }
-
-  remove(tree: Tree, path: string): void {
-    // It is gone already if a new file, or the folder of one, took its place.
-    if (tree.status(path)?.isDirectory() ?? true) return;
-    this.#setAside(tree, path);
-    for (const parent of parents(path)) {
-      if (!removeEmpty(tree.at(parent))) return;
+  apply(changes: readonly FileChange[]): void {
+    const staged = changes.flatMap(({ tree, path, content }) => {
+      if (content === undefined) return [];
+      const name = this.#newName();
+      writeFileSync(join(this.#change, name), content);
+      return { name, tree, path };
+    });
+    // Remove last: whoever reads the folder meanwhile finds a renamed file twice rather than not at all.
+    for (const { name, tree, path } of staged) this.#put(name, tree, path);
+    for (const { tree, path, content } of changes) {
+      // It is gone already if a new file, or the folder of one, took its place.
+      if (content !== undefined || (tree.status(path)?.isDirectory() ?? true)) continue;
+      this.#remove(tree, path);
     }
+  }
+
+  /** Remove the folders that became empty; the change is committed by then. */
+  removeEmptyFolders(): void {
+    for (const path of this.#removed) removeEmptyAbove(this.#home, path);
+  }
+
+  #newName(): string {
+    return String(++this.#count);
+  }
+
+  #put(name: string, tree: Tree, path: string): void {
+    const target = tree.at(path);
+    this.#makeFolder(tree, path);
+    if (statusOf(target)?.isDirectory()) this.#clear(tree, path);
+    const old = this.#newName();
+    this.#journal.record({ put: relative(this.#home, target), new: name, old });
+    // A hard link, so that the document never disappears from its path.
+    if (statusOf(target) !== undefined) linkSync(target, join(this.#change, old));
+    // The new file itself stays, so that an undo recognizes it.
+    const link = join(this.#change, `${name}.link`);
+    linkSync(join(this.#change, name), link);
+    renameSync(link, target);
   }
 
   /**
-   * Create the folder of `path`. Anything in its way is set aside; it can only be an empty folder, a
-   * sidecar without a document, or a file that this commit removes.
+   * Create the folders of `path`. Anything in their way is removed; it can only be an empty folder, a
+   * sidecar without a document, or a file that this change removes.
    */
-  #makeFolder(tree: Tree, path: string, folder: string): void {
-    if (this.#folders.has(folder)) return;
-    let missing: string | undefined;
-    for (const parent of [...parents(path)].reverse()) {
+  #makeFolder(tree: Tree, path: string): void {
+    const folders = [...parents(path)];
+    const nearest = folders[0] ?? "";
+    if (this.#folders.has(tree.at(nearest))) return;
+    for (const parent of folders.reverse()) {
       const status = statusOf(tree.at(parent));
       if (status?.isDirectory()) continue;
-      missing = parent;
-      if (status !== undefined) this.#setAside(tree, parent);
+      if (status !== undefined) this.#remove(tree, parent);
       break;
     }
-    if (missing !== undefined) this.#work.recordFolder(tree, missing);
-    mkdirSync(folder, { recursive: true });
-    this.#folders.add(folder);
+    mkdirSync(tree.at(nearest), { recursive: true });
+    this.#folders.add(tree.at(nearest));
   }
 
-  #setAside(tree: Tree, path: string): void {
-    renameSync(tree.at(path), this.#work.recordSetAside(tree, path));
+  /** Remove a folder that is in the way. */
+  #clear(tree: Tree, path: string): void {
+    removeEmptyFolders(tree.at(path));
+    if (statusOf(tree.at(path)) !== undefined) this.#remove(tree, path);
   }
-}
 
-/** Remove `folder` if it is empty, and return whether it was. An undo creates it again. */
-function removeEmpty(folder: string): boolean {
-  try {
-    rmdirSync(folder);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOTEMPTY") return false;
-    throw error;
+  #remove(tree: Tree, path: string): void {
+    const old = this.#newName();
+    const target = tree.at(path);
+    this.#journal.record({ remove: relative(this.#home, target), old });
+    renameSync(target, join(this.#change, old));
+    this.#removed.push(relative(this.#home, target));
   }
 }

@@ -19,7 +19,7 @@ import type { Embedder } from "../embedding/embedder.js";
 import { FeatureHash } from "../embedding/featureHash.js";
 import { SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
-import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
+import { changesLeft, ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { BrainStore } from "./store.js";
 
@@ -99,7 +99,7 @@ test("a recreated brain is empty", async () => {
   assert.equal(brain.description, undefined);
   assert.deepEqual(await pathsOf(brain, "zebra"), []);
   assert.deepEqual(filesBelow("meta"), []);
-  assert.deepEqual(readdirSync(join(root, "staging")), []);
+  assert.deepEqual(changesLeft(root), []);
 });
 
 test("deleting a brain does not touch its neighbour's index", async () => {
@@ -149,7 +149,7 @@ test("a write that fails midway changes nothing", async (t) => {
   assert.deepEqual(readdirSync(join(root, "brains/b")), ["a.md"]);
   assert.equal(readFileSync(join(root, "brains/b/a.md"), "utf8"), "zebra");
   assert.match(readFileSync(join(root, "meta/b/a.md.json"), "utf8"), /"old"/);
-  assert.deepEqual(readdirSync(join(root, "staging")), []);
+  assert.deepEqual(changesLeft(root), []);
   assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.md"]);
 });
 

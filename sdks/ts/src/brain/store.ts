@@ -1,15 +1,17 @@
 /** All brains below one state folder. */
 
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 
 import type { Logger } from "pino";
 
 import type { Embedder } from "../embedding/embedder.js";
 import { invalid, Problem } from "../problem.js";
 import { Brain } from "./brain.js";
-import { moveToTrash } from "./deletion.js";
+import { moveToTrash, removeIndex, removeLeftovers } from "./deletion.js";
 import { Home, type BrainPaths } from "./home.js";
+import { Staging } from "./staging.js";
 import { statusOf } from "./tree.js";
 
 const ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -23,6 +25,7 @@ interface Opening {
 /** All brains of one state folder, opened on first use. */
 export class BrainStore {
   readonly #home: Home;
+  readonly #staging: Staging;
   readonly #embedder: Embedder | undefined;
   readonly #log: Logger;
   /** Promises, so that concurrent requests to a brain wait for the same opening. */
@@ -35,8 +38,8 @@ export class BrainStore {
     this.#embedder = embedder;
     this.#log = log;
     // Before any brain is opened, because opening reconciles the index with the files.
-    for (const fault of this.#home.recover())
-      log.error(fault, "an interrupted change could not be undone");
+    this.#staging = new Staging(this.#home.staging);
+    this.#report(this.#staging.faults);
   }
 
   ids(): string[] {
@@ -68,35 +71,74 @@ export class BrainStore {
     if (opening !== undefined) return opening.brain;
     const controller = new AbortController();
     const signal = AbortSignal.any([controller.signal, this.#closing.signal]);
-    const brain = Brain.open(id, paths, this.#embedder, signal);
+    const brain = Brain.open(id, paths, this.#staging, this.#embedder, signal);
     this.#open.set(id, { brain, controller });
-    brain.catch(() => this.#open.delete(id));
+    brain.catch(() => {
+      if (this.#open.get(id)?.brain === brain) this.#open.delete(id);
+    });
     return brain;
   }
 
   /** @throws Problem `validation_error` for a malformed id, `conflict` if the brain exists. */
   async create(id: string, description: string | undefined): Promise<Brain> {
     if (!isId(id)) throw invalidId(id);
-    const paths = this.#home.of(id);
-    try {
-      mkdirSync(paths.documents);
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "EEXIST") {
-        throw new Problem("conflict", `brain ${id} already exists`);
-      }
-      throw error;
-    }
-    // A daemon that was killed while deleting a brain of this name may have left these behind.
-    rmSync(paths.sidecars, { recursive: true, force: true });
-    rmSync(paths.description, { force: true });
-    if (description !== undefined) writeFileSync(paths.description, description);
+    await this.#staging.exclusively(() => {
+      this.#create(id, description);
+    });
     return this.get(id);
+  }
+
+  #create(id: string, description: string | undefined): void {
+    const paths = this.#home.of(id);
+    if (statusOf(paths.documents) !== undefined)
+      throw new Problem("conflict", `brain ${id} already exists`);
+    this.#discard(id);
+    // An undo must find that the brain of this id is gone.
+    this.#report(this.#staging.recover());
+    const work = this.#staging.newFolder();
+    try {
+      // They are left if the folder was removed by hand, or the daemon that deleted the brain was killed.
+      removeLeftovers(paths, work);
+      if (description !== undefined) {
+        const file = join(work, "description");
+        writeFileSync(file, description);
+        renameSync(file, paths.description);
+      }
+      // Last, so that the brain is created as a whole.
+      mkdirSync(paths.documents);
+    } finally {
+      rmSync(work, { recursive: true, force: true });
+    }
+  }
+
+  /** Forget a brain whose folder was removed by hand, and remove its index. */
+  #discard(id: string): void {
+    const opening = this.#open.get(id);
+    if (opening === undefined) return;
+    this.#open.delete(id);
+    opening.controller.abort(notFound(id));
+    void opening.brain
+      .then((brain) => {
+        brain.close();
+        if (!this.#open.has(id)) removeIndex(this.#home.of(id));
+      })
+      .catch(() => undefined);
+  }
+
+  #report(faults: readonly Error[]): void {
+    for (const fault of faults)
+      this.#log.error({ reason: fault.message }, "an interrupted change could not be undone");
   }
 
   /** Delete a brain, even one that cannot be opened; throws as `get` does. */
   async delete(id: string): Promise<void> {
     const paths = this.#pathsOf(id);
-    const deleted = new Problem("not_found", `no brain ${id}`);
+    const trash = await this.#staging.exclusively(() => this.#delete(id, paths));
+    await rm(trash, { recursive: true, force: true });
+  }
+
+  async #delete(id: string, paths: BrainPaths): Promise<string> {
+    const deleted = notFound(id);
     for (let opening = this.#open.get(id); opening !== undefined; opening = this.#open.get(id)) {
       opening.controller.abort(deleted);
       const brain = await opening.brain.catch(() => undefined);
@@ -105,7 +147,7 @@ export class BrainStore {
     }
     // Another request may have deleted it meanwhile.
     this.requireBrain(id);
-    await rm(moveToTrash(paths), { recursive: true, force: true });
+    return moveToTrash(paths, this.#staging);
   }
 
   async close(): Promise<void> {
@@ -115,18 +157,26 @@ export class BrainStore {
       if (result.status === "fulfilled") result.value.close();
     }
     this.#open.clear();
+    this.#staging.close();
   }
 
   #pathsOf(id: string): BrainPaths {
     if (!isId(id)) throw invalidId(id);
     const paths = this.#home.of(id);
-    if (!statusOf(paths.documents)?.isDirectory()) throw new Problem("not_found", `no brain ${id}`);
+    if (!statusOf(paths.documents)?.isDirectory()) {
+      this.#discard(id);
+      throw notFound(id);
+    }
     return paths;
   }
 }
 
 function isId(name: string): boolean {
   return ID.test(name) && name !== "." && name !== "..";
+}
+
+function notFound(id: string): Problem {
+  return new Problem("not_found", `no brain ${id}`);
 }
 
 function invalidId(id: string): Problem {

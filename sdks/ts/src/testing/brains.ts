@@ -1,3 +1,6 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
 import { pino } from "pino";
 
 import { BrainStore } from "../brain/store.js";
@@ -50,4 +53,14 @@ export function retrieve(
 
 export async function pathsOf(...search: Parameters<typeof retrieve>): Promise<string[]> {
   return (await retrieve(...search)).chunks.map(({ path }) => path);
+}
+
+/** The folders of changes that are left in the staging folder of a state folder. */
+export function changesLeft(root: string): string[] {
+  const staging = join(root, "staging");
+  return readdirSync(staging, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) =>
+      readdirSync(join(staging, name)).filter((file) => !file.startsWith("lock")),
+    );
 }
