@@ -1,0 +1,259 @@
+"""A change that one SDK leaves half done is undone by the start of any other."""
+
+import asyncio
+import base64
+import itertools
+import random
+import secrets
+import shutil
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memconform.daemons.discovery import find_runner
+from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
+from memconform.daemons.runner import Launch
+from tests.conftest import WAIT_SECONDS, runnable
+from tests.integration.half_done import CHANGES, Planted, is_journal, locked, plant_all
+from tests.integration.serving import CHECKOUT
+
+
+@asynccontextmanager
+async def _daemon(sdk: str, folder: Path) -> AsyncIterator[tuple[ManagedDaemon, httpx.AsyncClient]]:
+    """A daemon on the state folder `folder/state`, without an embedder."""
+    runner = find_runner(sdk, CHECKOUT)
+    assert isinstance(runner, ManifestRunner)
+    runner.use_variables({"JB_EMBED_PROVIDER": "none"})
+    await runner.build(lambda _: None)
+    launch = Launch(run_id=f"recovery-{secrets.token_hex(4)}", folder=folder)
+    async with (
+        runner.serve(launch) as daemon,
+        httpx.AsyncClient(
+            base_url=daemon.base_url, trust_env=False, timeout=WAIT_SECONDS
+        ) as client,
+    ):
+        yield daemon, client
+
+
+async def _paths(client: httpx.AsyncClient, brain: str) -> list[str]:
+    answer = await client.get(f"/v1/brains/{brain}/documents", params={"recursive": "true"})
+    return [item["path"] for item in answer.json()["items"]]
+
+
+async def test_every_change_that_was_left_half_done_is_undone(sdk: str, tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    planted = plant_all(home)
+    assert len(planted.expected) > 90
+    _plant_later_writes(planted)
+    _plant_finished(planted)
+    planted.brain("gone")
+    planted.change("gone", CHANGES["over"], 1, "taken")
+    for root in ("brains", "meta"):
+        shutil.rmtree(home / root / "gone")
+    planted.expected["gone"] = {}
+    kept = _plant_unreadable(planted)
+    running = home / "staging" / "running"
+    _plant_running(planted, running)
+    with locked(running):
+        async with _daemon(sdk, tmp_path) as (daemon, client):
+            found = {name: planted.files(name) for name in planted.expected}
+            assert found == planted.expected
+            for name in ("file-to-folder-2-taken", "swap-1-taken", "rename-3-begun"):
+                documents = [p for p in planted.expected[name] if not p.startswith("meta:")]
+                assert await _paths(client, name) == sorted(documents)
+                counts = (await client.get(f"/v1/brains/{name}")).json()
+                assert counts["documents"] == len(documents)
+            assert (await client.get("/v1/brains/gone")).status_code == 404
+            log = daemon.log_tail()
+            for folder in kept:
+                assert (folder / "journal").exists()
+                assert str(folder.relative_to(home)) in log, log
+            assert not list((home / "staging").glob("other-*"))
+            assert not (home / "staging" / "unfinished").exists()
+            assert (running / "change" / "journal").exists()
+
+
+def _plant_later_writes(planted: Planted) -> None:
+    """What another daemon wrote after the kill is newer than what the change replaced."""
+    for change, path, text in (
+        ("over", "a", "later"),
+        ("rename", "a", "later"),
+        ("delete", "a/below", "later"),
+        ("new", "n/e/w", "later"),
+        ("swap", "b", "later"),
+    ):
+        steps = CHANGES[change]
+        name = f"later-{change}"
+        planted.brain(name)
+        planted.change(name, steps, len(steps) - 1, "taken")
+        planted.write(name, path, text)
+        if "/below" in path:
+            # Its own old self would be in the way.
+            del planted.expected[name]["a"]
+        planted.expected[name][path] = text
+    # The rest of the change is undone.
+
+
+def _plant_finished(planted: Planted) -> None:
+    """Without its journal, a change is committed, and what is left in staging is not needed."""
+    for change, steps in CHANGES.items():
+        name = f"finished-{change}"
+        planted.brain(name)
+        folder = planted.change(name, steps, len(steps) - 1, "taken")
+        (folder / "journal").unlink()
+        planted.expected[name] = planted.files(name)
+    unfinished = planted.home / "staging" / "unfinished" / "change"
+    unfinished.mkdir(parents=True)
+    (unfinished / "1").write_text("never placed")
+
+
+def _plant_unreadable(planted: Planted) -> list[Path]:
+    """Journals of which nothing is undone; returns the folders that must stay."""
+    kept = []
+    for number, line in enumerate(
+        (
+            "{}",
+            "not JSON",
+            '{"put": "brains/unreadable-2/a"}',
+            '{"put": "brains/unreadable-3/../../a", "new": "0.new", "old": "0.old"}',
+            '{"remove": "brains/unreadable-4/a", "old": "../journal"}',
+            '{"remove": "index/x/y", "old": "1"}',
+            '{"link": "brains/unreadable-6/a", "old": "1"}',
+        )
+    ):
+        name = f"unreadable-{number}"
+        planted.brain(name)
+        folder = planted.change(name, CHANGES["over"], 1, "taken")
+        with (folder / "journal").open("a") as journal:
+            journal.write(f"{line}\n")
+        moved = planted.home / "staging" / name / "change"
+        moved.parent.mkdir()
+        folder.rename(moved)
+        planted.expected[name] = planted.files(name)
+        kept.append(moved)
+    # As daemons wrote it before there was one format.
+    old = planted.home / "staging" / "go-change-123"
+    old.mkdir()
+    (old / "journal").write_text('{"placed":[],"removed":[]}')
+    return [*kept, old]
+
+
+def _plant_running(planted: Planted, daemon: Path) -> None:
+    """The change of a daemon that runs."""
+    planted.brain("running")
+    folder = planted.change("running", CHANGES["over"], 1, "taken")
+    daemon.mkdir()
+    folder.rename(daemon / "change")
+    planted.expected["running"] = planted.files("running")
+
+
+async def test_a_recreated_brain_gets_nothing_of_the_old_one(sdk: str, tmp_path: Path) -> None:
+    """What a killed daemon replaced in a brain that was deleted since is not undone later."""
+    home = tmp_path / "state"
+    planted = Planted(home)
+    async with _daemon(sdk, tmp_path) as (_, client):
+        planted.brain("b")
+        planted.change("b", CHANGES["delete"], 2, "taken")
+        confirmed = {"X-Confirm-Delete": "yes"}
+        assert (await client.delete("/v1/brains/b", headers=confirmed)).status_code == 204
+        body = {"brainId": "b", "description": "second"}
+        assert (await client.post("/v1/brains", json=body)).status_code == 201
+        assert not list((home / "staging").glob("other-*"))
+    async with _daemon(sdk, tmp_path) as (_, client):
+        assert await _paths(client, "b") == []
+        assert (home / "descriptions" / "b.txt").read_text() == "second"
+
+
+_DOCUMENTS = 40
+
+
+def _operations(round_: int) -> list[dict[str, str]]:
+    """A rotation of all documents, so that a change that is half done is a document lost."""
+    names = [f"d{n}/_{n}" for n in range(_DOCUMENTS)]
+    ops = [{"type": "rename", "path": names[-1], "to": "t"}]
+    ops += [
+        {"type": "rename", "path": a, "to": b} for a, b in reversed(list(itertools.pairwise(names)))
+    ]
+    text = base64.b64encode(f"{round_}".encode()).decode()
+    return [
+        *ops,
+        {"type": "rename", "path": "t", "to": names[0]},
+        {"type": "write", "path": "round/of", "content_base64": text},
+    ]
+
+
+async def _kill_under_load(sdk: str, folder: Path, delay_s: float) -> None:
+    """Rotate the documents of brain `b` until the daemon is killed, at a random moment."""
+    async with _daemon(sdk, folder) as (daemon, client):
+        await client.post("/v1/brains", json={"brainId": "b"})
+        if not await _paths(client, "b"):
+            ops = [
+                {
+                    "type": "write",
+                    "path": f"d{n}/_{n}",
+                    "content_base64": base64.b64encode(f"{n}".encode()).decode(),
+                }
+                for n in range(_DOCUMENTS)
+            ]
+            answer = await client.post("/v1/brains/b/documents/batch-ops", json={"ops": ops})
+            assert answer.status_code == 200, answer.text
+
+        async def load() -> None:
+            for round_ in itertools.count():
+                body = {"ops": _operations(round_)}
+                answer = await client.post("/v1/brains/b/documents/batch-ops", json=body)
+                assert answer.status_code == 200, answer.text
+                await client.post("/v1/brains", json={"brainId": f"made-{round_ % 3}"})
+                await client.delete(
+                    f"/v1/brains/made-{round_ % 3}", headers={"X-Confirm-Delete": "yes"}
+                )
+
+        task = asyncio.create_task(load())
+        await asyncio.sleep(delay_s)
+        assert daemon.process is not None
+        daemon.process.signal(signal.SIGKILL)
+        with pytest.raises(httpx.TransportError):
+            await task
+
+
+def _require_whole(home: Path) -> None:
+    planted = Planted(home)
+    files = planted.files("b")
+    files.pop("round/of", None)
+    assert sorted(files) == sorted(f"d{n}/_{n}" for n in range(_DOCUMENTS))
+    assert sorted(files.values()) == sorted(str(n) for n in range(_DOCUMENTS))
+    # All documents have moved by the same number of places: no change is half done.
+    moved = {(int(path.partition("_")[2]) - int(text)) % _DOCUMENTS for path, text in files.items()}
+    assert len(moved) == 1
+
+
+async def _kill_and_start(writer: str, readers: Sequence[str], folder: Path, rounds: int) -> int:
+    """Kill one SDK and start the others in turn; returns how many changes were half done."""
+    home = folder / "state"
+    half_done = 0
+    for round_ in range(rounds):
+        # Any moment will do: what is tested is what the next start makes of it.
+        await _kill_under_load(writer, folder, random.uniform(0.05, 0.4))
+        journals = list((home / "staging").glob("*/*/journal"))
+        assert all(map(is_journal, journals))
+        half_done += len(journals)
+        async with _daemon(readers[round_ % len(readers)], folder):
+            _require_whole(home)
+            assert not list((home / "staging").glob("*/*/journal"))
+    return half_done
+
+
+async def test_another_sdk_undoes_what_a_kill_left(sdk: str, tmp_path: Path) -> None:
+    """One round for each other SDK."""
+    readers = [name for name in runnable() if name != sdk] or [sdk]
+    await _kill_and_start(sdk, readers, tmp_path, len(readers))
+
+
+@pytest.mark.slow
+async def test_another_sdk_undoes_what_many_kills_left(sdk: str, tmp_path: Path) -> None:
+    half_done = await _kill_and_start(sdk, runnable(), tmp_path, 30)
+    assert half_done > 0
