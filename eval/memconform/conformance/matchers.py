@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -164,6 +165,13 @@ def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     if fits:
         return []
     return [ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
+
+
+def _number(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
+    fits = JSON_TYPES["number"](got) and getattr(got, "exact", got) == Decimal(expected)
+    if fits:
+        return []
+    return [ill_typed(where, f"exactly the number {expected}", got, "number", "value")]
 
 
 def _descending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
@@ -323,6 +331,7 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
     "range": _range,
     "approx": _approx,
     "digits": _digits,
+    "number": _number,
     "descending": _descending,
     "contains": _contains,
     "items": _items,

@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Any, Literal, Self
 
 from memconform.client.recorder import Exchange
 from memconform.conformance.pointer import MISSING
@@ -10,6 +11,18 @@ from memconform.contract.dialect import Dialect
 from memconform.contract.wire import JsonValue
 
 StreamEnd = Literal["end", "cut", "open"]
+
+
+class ExactFloat(float):
+    """A number of a response, with its exact value: JSON numbers are decimal."""
+
+    exact: Decimal
+
+    def __new__(cls, text: str) -> Self:
+        """Parse a JSON number."""
+        number = super().__new__(cls, text)
+        number.exact = Decimal(text)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,7 @@ class Event:
     def value(self) -> JsonValue:
         """Return the data decoded as JSON, or unchanged if it is not JSON."""
         try:
-            return json.loads(self.data)
+            return json.loads(self.data, parse_float=ExactFloat)
         except (ValueError, RecursionError):
             return self.data
 
@@ -80,7 +93,7 @@ class StepResult:
             events = [{"event": e.name, "id": e.id, "data": e.value()} for e in self.events]
             return {"events": events}
         try:
-            return json.loads(self.body)
+            return json.loads(self.body, parse_float=ExactFloat)
         except (ValueError, RecursionError):
             return MISSING
 

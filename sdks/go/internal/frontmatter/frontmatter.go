@@ -1,4 +1,4 @@
-// Package frontmatter parses front matter: `key: scalar` and `key: [a, b]` lines between two `---`
+// Package frontmatter parses front matter: `key: string` and `key: [a, b]` lines between two `---`
 // lines at the start of a document.
 package frontmatter
 
@@ -13,7 +13,12 @@ type Document struct {
 	Metadata map[string]any
 }
 
-var line = regexp.MustCompile(`^([A-Za-z0-9_.-]+):[ \t]*(.*)$`)
+var line = regexp.MustCompile(`^([A-Za-z0-9_.-]+):(.*)$`)
+
+const (
+	blanks = " \t"
+	quotes = `"'`
+)
 
 // Parse splits off the front matter; if it is malformed, all of content is ordinary text.
 func Parse(content string) Document {
@@ -43,22 +48,49 @@ func value(raw string) any {
 	inner, isList := strings.CutPrefix(raw, "[")
 	inner, closed := strings.CutSuffix(inner, "]")
 	if !isList || !closed {
-		return scalar(raw)
+		return unquote(raw)
 	}
 	items := []string{}
-	if inner = trim(inner); inner != "" {
-		for item := range strings.SplitSeq(inner, ",") {
-			items = append(items, scalar(trim(item)))
-		}
+	if inner = trim(inner); inner == "" {
+		return items
 	}
-	return items
+	for {
+		end := itemEnd(inner)
+		items = append(items, unquote(trim(inner[:end])))
+		if end == len(inner) {
+			return items
+		}
+		inner = inner[end+1:]
+	}
 }
 
-func scalar(raw string) string {
-	if last := len(raw) - 1; last >= 1 && raw[0] == raw[last] && (raw[0] == '"' || raw[0] == '\'') {
-		return raw[1:last]
+// itemEnd returns the position of the comma after the first item of a list, or the end of s. A comma
+// inside a quoted item does not end it.
+func itemEnd(s string) int {
+	item := strings.TrimLeft(s, blanks)
+	if item != "" && strings.IndexByte(quotes, item[0]) >= 0 {
+		if _, after, closed := strings.Cut(item[1:], item[:1]); closed {
+			after = strings.TrimLeft(after, blanks)
+			if after == "" || after[0] == ',' {
+				return len(s) - len(after)
+			}
+		}
+	}
+	if comma := strings.IndexByte(s, ','); comma >= 0 {
+		return comma
+	}
+	return len(s)
+}
+
+// unquote removes a pair of quotes around raw; there are no escapes, so that no such quote is inside.
+func unquote(raw string) string {
+	if len(raw) < 2 || strings.IndexByte(quotes, raw[0]) < 0 {
+		return raw
+	}
+	if inner, after, closed := strings.Cut(raw[1:], raw[:1]); closed && after == "" {
+		return inner
 	}
 	return raw
 }
 
-func trim(s string) string { return strings.Trim(s, " \t") }
+func trim(s string) string { return strings.Trim(s, blanks) }

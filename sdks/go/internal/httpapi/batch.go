@@ -30,7 +30,7 @@ func (o operationBody) operation() (brain.Operation, error) {
 	case brain.Rename:
 		operation.To = c.path("to", wanted[*string](&c, "to", o.To))
 	case brain.Write, brain.Append:
-		if operation.Content = wanted[[]byte](&c, "content_base64", o.Content); operation.Content == nil {
+		if operation.Content = wanted[wire.Bytes](&c, "content_base64", o.Content); operation.Content == nil {
 			c.refuse("content_base64: missing")
 		}
 	}

@@ -22,7 +22,7 @@ const (
 type documentBody struct {
 	Path          *string    `json:"path"`
 	ContentType   *string    `json:"contentType"`
-	ContentBase64 []byte     `json:"contentBase64"`
+	ContentBase64 wire.Bytes `json:"contentBase64"`
 	Title         *string    `json:"title"`
 	Tags          wire.Texts `json:"tags"`
 	Metadata      metadata   `json:"metadata"`

@@ -1,10 +1,10 @@
 """The event stream of `ask`: retrieval, the reader's answer, its citations, the end."""
 
-import json
 import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from memoryd import exact_json
 from memoryd.chat import Usage
 from memoryd.models import Ask
 from memoryd.reader import AnswerEnd, Reader
@@ -16,7 +16,7 @@ _log = logging.getLogger("memoryd")
 
 def event(name: str, data: dict[str, Any]) -> bytes:
     """Encode a server-sent event. JSON escapes line ends, so the data is one line."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    text = exact_json.dumps(data)
     # A model's reply may contain half a surrogate pair, which UTF-8 cannot encode.
     return f"event: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 

@@ -1,6 +1,5 @@
 """A brain: an isolated corpus, which is a folder of documents and their search index."""
 
-import json
 import logging
 import sqlite3
 import threading
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memoryd import exact_json
 from memoryd.changes import Feed
 from memoryd.draft import Document, Draft
 from memoryd.embedding import Embedder
@@ -137,7 +137,7 @@ class Brain:
         """
         started = time.perf_counter()
         last = {document.path: number for number, document in enumerate(documents)}
-        sidecars = [json.dumps(d.sidecar, ensure_ascii=False).encode() for d in documents]
+        sidecars = [exact_json.dumps(d.sidecar).encode() for d in documents]
 
         def stage(draft: Draft) -> None:
             for number, new in enumerate(documents):

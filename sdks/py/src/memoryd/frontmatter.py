@@ -1,9 +1,12 @@
-"""Front matter: `key: scalar` and `key: [a, b]` lines between two `---` lines, strings only."""
+"""Front matter: `key: string` and `key: [a, b]` lines between two `---` lines."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_LINE = re.compile(r"([A-Za-z0-9_.-]+):[ \t]*(.*)")
+_LINE = re.compile(r"([A-Za-z0-9_.-]+):(.*)")
+_QUOTED = re.compile(r"""\"[^"]*"|'[^']*'""")
+_QUOTED_ITEM = re.compile(rf"[ \t]*(?:{_QUOTED.pattern})[ \t]*(?=,|\Z)")
 
 Value = str | list[str]
 
@@ -38,10 +41,20 @@ def parse(content: str) -> Document:
 def _value(raw: str) -> Value:
     if raw.startswith("[") and raw.endswith("]"):
         inner = raw[1:-1].strip(" \t")
-        return [_scalar(item.strip(" \t")) for item in inner.split(",")] if inner else []
-    return _scalar(raw)
+        return [_string(item.strip(" \t")) for item in _items(inner)] if inner else []
+    return _string(raw)
 
 
-def _scalar(raw: str) -> str:
-    quoted = len(raw) >= 2 and raw[0] == raw[-1] and raw[0] in "\"'"
-    return raw[1:-1] if quoted else raw
+def _items(inner: str) -> Iterator[str]:
+    """Split at commas, except at those inside a quoted item."""
+    start = 0
+    while start <= len(inner):
+        quoted = _QUOTED_ITEM.match(inner, start)
+        end = quoted.end() if quoted else inner.find(",", start)
+        end = len(inner) if end < 0 else end
+        yield inner[start:end]
+        start = end + 1
+
+
+def _string(raw: str) -> str:
+    return raw[1:-1] if _QUOTED.fullmatch(raw) else raw

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from memoryd import exact_json
 from memoryd.embedding import Vector
 from memoryd.path_order import PathOrder
 from memoryd.ranking import Hit, Kernel, inverse_l2, round_score
@@ -198,7 +199,7 @@ class Index:
                 document.title,
                 session if isinstance(session, str) else None,
                 json.dumps(document.tags),
-                json.dumps(document.metadata),
+                exact_json.dumps(document.metadata),
             ),
         )
         path = document.path.encode()
@@ -318,7 +319,7 @@ class Index:
             " WHERE id = ?",
             (slot + 1,),
         ).fetchone()
-        return StoredChunk(path, ordinal, text, title, json.loads(metadata))
+        return StoredChunk(path, ordinal, text, title, exact_json.loads(metadata))
 
 
 def _dimension_mismatch(got: int, expected: int) -> UpstreamError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from memoryd import frontmatter
+from memoryd import exact_json, frontmatter
 from memoryd.chunking import chunk
 from memoryd.draft import Document
 from memoryd.embedding import Embedder
@@ -48,7 +48,8 @@ def _read(path: str, document: Document) -> IndexedDocument:
 def _object(sidecar: bytes | None) -> dict[str, Any]:
     """Decode a sidecar; one that is not an object, or nested too deep, is empty."""
     try:
-        loaded = from_json(sidecar or b"", allow_inf_nan=False)
+        from_json(sidecar or b"", allow_inf_nan=False)
+        loaded = exact_json.loads(sidecar or b"")
     except ValueError:
         return {}
-    return loaded if isinstance(loaded, dict) else {}
+    return loaded if isinstance(loaded, dict) and exact_json.are_finite(loaded) else {}

@@ -242,9 +242,13 @@ def validate(model: type[T], raw: dict[str, Any]) -> T:
 def decode_base64(content: str, key: str) -> bytes:
     """Decode base64; raises Problem `validation_error` that names `key` if it is invalid."""
     try:
-        return base64.b64decode(content, validate=True)
+        decoded = base64.b64decode(content, validate=True)
     except ValueError:
         raise invalid(f"{key}: is not valid base64") from None
+    # The decoder ignores the bits that pad the last character.
+    if base64.b64encode(decoded) != content.encode():
+        raise invalid(f"{key}: is not canonical base64")
+    return decoded
 
 
 def _describe(error: ValidationError) -> str:

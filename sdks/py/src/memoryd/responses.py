@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from memoryd import exact_json
 from memoryd.problems import STATUS, Problem
 
 NO_STORE = {"Cache-Control": "no-store"}
@@ -14,7 +15,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 def json_response(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    content = exact_json.dumps(body)
     return Response(
         content.encode("utf-8", "replace"), status, headers, media_type="application/json"
     )

@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import type { IndexedDocument } from "../index/searchIndex.js";
 import { chunk } from "../text/chunking.js";
+import { isFinite, parseExactly, stringifyExactly } from "../text/exactJson.js";
 import { parseFrontMatter } from "../text/frontMatter.js";
 import { DEPTH_LIMIT, isNestedOver } from "../text/nesting.js";
 
@@ -31,7 +32,8 @@ const STORED_SIDECAR = z
           typeof value === "object" &&
           value !== null &&
           !Array.isArray(value) &&
-          !isNestedOver(DEPTH_LIMIT, value),
+          !isNestedOver(DEPTH_LIMIT, value) &&
+          isFinite(value),
       )
       .optional()
       .catch(undefined),
@@ -44,15 +46,16 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Encode a sidecar as JSON. */
 export function writeSidecar(document: Sidecar): Buffer {
   const { contentType, title, tags, metadata } = document;
-  return Buffer.from(JSON.stringify({ contentType, title, tags, metadata }));
+  return Buffer.from(stringifyExactly({ contentType, title, tags, metadata }));
 }
 
 /** Decode a sidecar; a missing or malformed one is empty. */
 export function readSidecar(bytes: Buffer | undefined): Omit<Sidecar, "contentType"> {
   try {
-    return STORED_SIDECAR.parse(JSON.parse(bytes?.toString() ?? "{}"));
+    return STORED_SIDECAR.parse(parseExactly(bytes?.toString() ?? "{}"));
   } catch (error) {
-    if (error instanceof SyntaxError) return {};
+    // A RangeError: it is nested so deep that the parser's stack does not suffice.
+    if (error instanceof SyntaxError || error instanceof RangeError) return {};
     throw error;
   }
 }

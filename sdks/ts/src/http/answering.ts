@@ -6,6 +6,7 @@ import { Problem } from "../problem.js";
 import type { Chunk } from "../ranking/chunk.js";
 import type { RetrievalResult } from "../ranking/retrieval.js";
 import type { Reader } from "../reading/reader.js";
+import { stringifyExactly } from "../text/exactJson.js";
 import type { Usage } from "../upstream/chatModel.js";
 import type { Ask } from "./schemas.js";
 
@@ -50,7 +51,7 @@ export async function* answerStream(
 
 /** One server-sent event. JSON escapes line ends, so the data is one line. */
 function event(name: string, data: object): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  return `event: ${name}\ndata: ${stringifyExactly(data)}\n\n`;
 }
 
 function failureOf(error: unknown, log: FastifyBaseLogger): Problem {

@@ -5,6 +5,7 @@ import type { Readable } from "node:stream";
 import { z } from "zod";
 
 import { invalid, Problem } from "../problem.js";
+import { hasNumber, parseExactly } from "../text/exactJson.js";
 import { DEPTH_LIMIT } from "../text/nesting.js";
 
 /** 8 MiB of content are 11.2 MiB in base64; the rest leaves room for titles, tags and metadata. */
@@ -69,16 +70,37 @@ export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 function parseJson(body: unknown): unknown {
+  let text: string;
   let value: unknown;
   try {
-    value = JSON.parse(UTF8.decode(bytesOf(body)));
+    text = UTF8.decode(bytesOf(body));
+    value = JSON.parse(text);
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid("the body is not valid JSON");
     if (error instanceof TypeError) throw invalid("the body is not valid UTF-8");
     throw error;
   }
   requireStorable(value);
+  makeMetadataExact(value, text);
   return value;
+}
+
+/** Replace numbers in the metadata of an ingest by those that `text` has. */
+function makeMetadataExact(value: unknown, text: string): void {
+  const documents = documentsOf(value);
+  if (!documents.some(({ metadata }) => hasNumber(metadata))) return;
+  for (const [index, exact] of documentsOf(parseExactly(text)).entries()) {
+    const document = documents[index];
+    if (document !== undefined) document.metadata = exact.metadata;
+  }
+}
+
+/** The objects of an ingest that may have metadata: the body, and those in `documents`. */
+function documentsOf(body: unknown): { metadata?: unknown }[] {
+  const inBatch: unknown =
+    typeof body === "object" && body !== null && "documents" in body ? body.documents : [];
+  const items: unknown[] = [body].concat(Array.isArray(inBatch) ? inBatch : []);
+  return items.filter((item) => typeof item === "object" && item !== null);
 }
 
 /** Reject what JSON allows but a response cannot carry: lone surrogates and excessive nesting. */

@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import { pathFault } from "../brain/paths.js";
 import { isDateOrDateTime } from "../moment.js";
+import { isFinite } from "../text/exactJson.js";
 
 const BLANK = /^\p{White_Space}*$/u;
 
@@ -29,14 +30,12 @@ const path = z.string().check((context) => {
   }
 });
 
-/** Validated first, because Node's decoder accepts anything. */
-const base64 = z
-  .string()
-  .refine((text) => {
-    const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
-    return text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.slice(0, text.length - padding));
-  }, "is not valid base64")
-  .transform((text) => Buffer.from(text, "base64"));
+/** Node's decoder accepts anything; only the canonical encoding comes back. */
+const base64 = z.string().transform((text, context) => {
+  const content = Buffer.from(text, "base64");
+  if (content.toString("base64") !== text) context.addIssue("is not canonical base64");
+  return content;
+});
 
 /** Kept unchanged, whatever its keys are. */
 const metadata = z
@@ -45,12 +44,6 @@ const metadata = z
     "must be an object",
   )
   .refine(isFinite, "contains a number that is not a finite float64");
-
-/** 1e999 is valid JSON but parses to infinity, which JSON cannot represent. */
-function isFinite(value: unknown): boolean {
-  if (typeof value === "number") return Number.isFinite(value);
-  return typeof value !== "object" || value === null || Object.values(value).every(isFinite);
-}
 
 export const CREATE_BRAIN = z.object({
   brainId: z.string(),

@@ -4,6 +4,7 @@ import { Problem } from "../problem.js";
 import { type Hit, roundScore } from "../ranking/fusion.js";
 import { inverseL2, type Kernel } from "../ranking/kernel.js";
 import { cutoffScore } from "../ranking/cutoff.js";
+import { parseExactly, stringifyExactly } from "../text/exactJson.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
 import { isRebuildable, openDatabase, removeDatabase } from "./database.js";
@@ -160,7 +161,7 @@ export class SearchIndex {
       ordinal,
       text: toText(text),
       title: title === null ? undefined : toText(title),
-      metadata: JSON.parse(metadata) as Record<string, unknown>,
+      metadata: parseExactly(metadata) as Record<string, unknown>,
     };
   }
 
@@ -221,7 +222,7 @@ export class SearchIndex {
       title === undefined ? null : toParameter(title),
       sessionId === undefined ? null : toParameter(sessionId),
       JSON.stringify(tags),
-      JSON.stringify(metadata),
+      stringifyExactly(metadata),
     );
     const filterable: Filterable = { path, sessionId, tags };
     for (const [ordinal, text] of document.chunks.entries()) {

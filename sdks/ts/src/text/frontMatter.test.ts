@@ -1,48 +1,47 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { readSidecar, toIndexedDocument } from "../brain/document.js";
+import { sharedVectors } from "../testing/vectors.js";
 import { parseFrontMatter } from "./frontMatter.js";
 
-const split: [content: string, text: string, metadata: Record<string, string | string[]>][] = [
-  ["---\nkey: value\n---\nbody", "body", { key: "value" }],
-  ["---\r\nkey: value\r\n---\r\nbody", "body", { key: "value" }],
-  ["---\nlist: [a, 'b c']\nn: 3\n---\n", "", { list: ["a", "b c"], n: "3" }],
-  ["---\nempty: []\nblank:\n---\nx", "x", { empty: [], blank: "" }],
-  ["---\n---\nbody", "body", {}],
-  ['---\nq: "a: b"\n---\nx', "x", { q: "a: b" }],
-  ["---\nq: '\nlone: \"x'\n---\nx", "x", { q: "'", lone: "\"x'" }],
-  ["---\nkey:value\nkey:  last\t\n---", "", { key: "last" }],
-];
+const { cases } = sharedVectors("frontmatter") as {
+  cases: {
+    text: string;
+    body: string;
+    metadata: Record<string, string | string[]>;
+    title: string | null;
+    tags: string[];
+  }[];
+};
 
-for (const [content, text, metadata] of split) {
-  test(`front matter of ${JSON.stringify(content)}`, () => {
-    assert.deepEqual(parseFrontMatter(content), { text, metadata });
+for (const { text, body, metadata, title, tags } of cases) {
+  test(`front matter of ${JSON.stringify(text)}`, () => {
+    const document = toIndexedDocument("a.md", Buffer.from(text), {});
+    // Entries, because assert compares neither keys such as __proto__ nor their order.
+    assert.deepEqual(Object.entries(document.metadata), Object.entries(metadata));
+    assert.deepEqual([document.title ?? null, document.tags], [title, tags]);
+    assert.equal(document.chunks.join(""), body);
   });
 }
 
-const plain = [
-  "plain",
-  "---",
-  "---\nkey: value\nbody",
-  "---\nno colon\n---\nbody",
-  "---\n  nested: x\n---\nbody",
-  "text\n---\nkey: value\n---\n",
-  "----\nkey: value\n----\n",
-  "\ufeff---\nkey: value\n---\nbody",
-];
+test("empty tags of the request apply", () => {
+  const content = "---\ntitle: Orchard\ntags: [fruit]\n---\nThe walnut stands.";
+  const sidecar = readSidecar(Buffer.from('{"title": "", "tags": []}'));
+  const { title, tags } = toIndexedDocument("a.md", Buffer.from(content), sidecar);
+  assert.deepEqual([title, tags], ["", []]);
+});
 
-for (const content of plain) {
-  test(`no front matter in ${JSON.stringify(content)}`, () => {
-    assert.deepEqual(parseFrontMatter(content), { text: content, metadata: {} });
+const long = {
+  lines: `---\n${"k: v\n".repeat(400_000)}`,
+  quotes: `---\nk: [${"'a, ".repeat(400_000)}]\n`,
+  "both quotes": `---\nk: [${'\'a", "'.repeat(400_000)}]\n`,
+  blanks: `---\nk: ['${" ".repeat(800_000)}' x]\n`,
+};
+
+for (const [name, content] of Object.entries(long)) {
+  test(`front matter of many ${name} is parsed in linear time`, { timeout: 60_000 }, () => {
+    assert.equal(parseFrontMatter(content).text, content);
+    assert.equal(parseFrontMatter(`${content}---\nbody`).text, "body");
   });
 }
-
-test("a key may have any name, even __proto__", () => {
-  const { metadata } = parseFrontMatter("---\n__proto__: x\n---\n");
-  assert.deepEqual(Object.entries(metadata), [["__proto__", "x"]]);
-});
-
-test("unterminated front matter is parsed in linear time", { timeout: 60_000 }, () => {
-  const content = `---\n${"k: v\n".repeat(400_000)}`;
-  assert.equal(parseFrontMatter(content).text, content);
-});

@@ -1,4 +1,4 @@
-/** Front matter: `key: value` lines between two `---` lines, strings and lists of strings only. */
+/** Front matter: `key: string` and `key: [a, b]` lines between two `---` lines. */
 
 import { trimCharacters } from "./trim.js";
 
@@ -36,11 +36,45 @@ export function parseFrontMatter(content: string): FrontMatter {
 }
 
 function value(raw: string): FrontMatterValue {
-  if (!raw.startsWith("[") || !raw.endsWith("]")) return scalar(raw);
+  if (!raw.startsWith("[") || !raw.endsWith("]")) return unquote(raw);
   const inner = trimCharacters(raw.slice(1, -1), BLANKS);
-  return inner === "" ? [] : inner.split(",").map((item) => scalar(trimCharacters(item, BLANKS)));
+  return inner === "" ? [] : items(inner);
 }
 
-function scalar(raw: string): string {
-  return /^(["'])[^]*\1$/.test(raw) ? raw.slice(1, -1) : raw;
+/** Split at commas, except at those inside a quoted item. */
+function items(inner: string): string[] {
+  const found: string[] = [];
+  for (let start = 0; start <= inner.length;) {
+    const end = endOfQuoted(inner, start) ?? endBefore(inner, ",", start);
+    found.push(unquote(trimCharacters(inner.slice(start, end), BLANKS)));
+    start = end + 1;
+  }
+  return found;
+}
+
+/** The end of the item at `start`, if it is quoted: the position of the next comma, or the end. */
+function endOfQuoted(inner: string, start: number): number | undefined {
+  const open = skipBlanks(inner, start);
+  const quote = inner.charAt(open);
+  if (quote !== '"' && quote !== "'") return undefined;
+  const close = inner.indexOf(quote, open + 1);
+  if (close < 0) return undefined;
+  const end = skipBlanks(inner, close + 1);
+  return end === inner.length || inner.charAt(end) === "," ? end : undefined;
+}
+
+function skipBlanks(text: string, start: number): number {
+  let end = start;
+  while (end < text.length && BLANKS.includes(text.charAt(end))) end++;
+  return end;
+}
+
+function endBefore(text: string, character: string, start: number): number {
+  const found = text.indexOf(character, start);
+  return found < 0 ? text.length : found;
+}
+
+/** `raw` without the pair of quotes around it; there are no escapes, so no such quote is inside. */
+function unquote(raw: string): string {
+  return /^(?:"[^"]*"|'[^']*')$/.test(raw) ? raw.slice(1, -1) : raw;
 }

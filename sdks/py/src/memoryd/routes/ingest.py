@@ -1,12 +1,12 @@
 """Ingest of one document or a batch, with title, tags and metadata."""
 
-import json
 import time
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memoryd import exact_json
 from memoryd.brain import NewDocument, StoredDocument
 from memoryd.chunking import document_id
 from memoryd.models import IngestBatch, IngestFile, decode_base64, parse, validate
@@ -21,7 +21,7 @@ async def ingest_file(request: Request) -> Response:
     brain = await brain_of(request)
 
     def ingest() -> list[StoredDocument]:
-        document = _document(parse(IngestFile, body))
+        document = _document(parse(IngestFile, body), exact_json.loads(body))
         require_at_most(DECODED_LIMIT, len(document.content))
         return brain.ingest([document])
 
@@ -35,9 +35,9 @@ async def ingest_batch(request: Request) -> Response:
     brain = await brain_of(request)
 
     def ingest() -> list[StoredDocument]:
-        documents = [
-            _batch_item(index, raw) for index, raw in enumerate(parse(IngestBatch, body).documents)
-        ]
+        parsed = parse(IngestBatch, body).documents
+        exact = exact_json.loads(body)["documents"]
+        documents = [_batch_item(index, raw, exact[index]) for index, raw in enumerate(parsed)]
         require_at_most(DECODED_LIMIT, sum(len(document.content) for document in documents))
         return brain.ingest(documents)
 
@@ -48,21 +48,20 @@ async def ingest_batch(request: Request) -> Response:
     )
 
 
-def _batch_item(index: int, raw: dict[str, Any]) -> NewDocument:
+def _batch_item(index: int, raw: dict[str, Any], exact: dict[str, Any]) -> NewDocument:
     with problem_prefix(f"documents[{index}]"):
-        return _document(validate(IngestFile, raw))
+        return _document(validate(IngestFile, raw), exact)
 
 
-def _document(body: IngestFile) -> NewDocument:
+def _document(body: IngestFile, exact: dict[str, Any]) -> NewDocument:
+    """The document of a request; `exact` is the same body with the numbers as they were written."""
     content = decode_base64(body.content_base64, "contentBase64")
     sidecar: dict[str, Any] = {"contentType": body.content_type}
-    optional = {"title": body.title, "tags": body.tags, "metadata": body.metadata}
+    metadata = exact.get("metadata")
+    optional = {"title": body.title, "tags": body.tags, "metadata": metadata}
     sidecar |= {key: value for key, value in optional.items() if value is not None}
-    try:
-        json.dumps(sidecar, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError as error:
-        # NaN and lone surrogates cannot be sent back as JSON.
-        raise invalid(f"metadata: {error}") from None
+    if not exact_json.are_finite(metadata):
+        raise invalid("metadata: contains a number that is not a finite float64")
     return NewDocument(canonical(body.path), content, sidecar)
 
 
