@@ -8,16 +8,15 @@ WHOLE = 131_072
 PIECE = 8_192
 """Largest chunk of a longer text, in bytes."""
 
-_FRONT_MATTER = re.compile(rb"---\r?\n(?:[A-Za-z0-9_.-]+:[^\n]*\n)*?---[ \t]*(?:\r?\n|\Z)")
+_FRONT_MATTER = re.compile(rb"---\r?\n(?:[A-Za-z0-9_.-]+:[^\n]*\n)*?---(?:\r?\n|\r?\Z)")
 _BLANK_LINE = re.compile(rb"\n(?=(\r?\n))")
 
 
 def bodies(content: bytes) -> Iterator[bytes]:
     """Yield every text that a daemon may index: the whole content, and the part after front matter.
 
-    The second one is yielded only if the content begins with something that may be front matter.
-    Whether its values are well-formed, and so whether it is front matter at all, is not decided
-    here.
+    The second one is yielded only if the content begins with front matter. Daemons that know none
+    index the whole.
     """
     yield content
     if (match := _FRONT_MATTER.match(content)) is not None:
