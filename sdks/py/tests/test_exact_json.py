@@ -29,7 +29,9 @@ def test_a_sidecar_with_a_number_beyond_float64_is_ignored() -> None:
     assert (indexed.title, indexed.metadata) == (None, {})
 
 
-@pytest.mark.parametrize("content", ["YR==", "YWJ=", "YWI==", "=", "====", "YQ==\n", "\uff39\uff31=="])
+@pytest.mark.parametrize(
+    "content", ["YR==", "YWJ=", "YWI==", "=", "====", "YQ==\n", "\uff39\uff31=="]
+)
 def test_only_canonical_base64_is_decoded(content: str) -> None:
     with pytest.raises(Problem):
         decode_base64(content, "contentBase64")
