@@ -19,7 +19,7 @@ from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import check_mutants, mutants
+from memconform.conformance.mutation.mutants import check_mutants, mutants, mutants_of_table
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -63,6 +63,7 @@ class MutateOptions:
     mutant: tuple[str, ...]
     sample: int | None
     checks: bool
+    table: Path | None
     json_file: str | None
     daemons: int
     list_only: bool
@@ -79,6 +80,7 @@ _MUTANTS = "Which mutants"
         "memconform mutate",
         "memconform mutate --profile core --sample 20",
         "memconform mutate --sdk mine --list",
+        "memconform mutate --sdk go --table held-out.yaml",
     ),
     exit_codes={
         ExitCode.OK: "every mutant of a MUST is killed, and the unmodified daemon passes",
@@ -95,7 +97,7 @@ _MUTANTS = "Which mutants"
     default=("py",),
     metavar="SDK",
     help="SDK to break, one that passes `conform`: a known name, a path to an sdk.toml, or"
-    " url:http://…. Mutants of the source exist for py only.",
+    " url:http://…. A mutant of the source applies to the SDKs that it has a patch for.",
 )
 @option(
     "--profile",
@@ -124,6 +126,14 @@ _MUTANTS = "Which mutants"
     group=_MUTANTS,
     is_flag=True,
     help="Test the mutants that one particular check must detect; they are not part of the score.",
+)
+@option(
+    "--table",
+    group=_MUTANTS,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Test the mutants of this file, or of all *.yaml of this folder, instead of the table"
+    " that ships.",
 )
 @option(
     "--list",
@@ -160,7 +170,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
-    selected = select_mutants(check_mutants() if options.checks else mutants(), options)
+    selected = select_mutants(_candidates(options), options)
     entries = applicable_cases(catalog(), runner)
     applicable = [mutant for mutant in selected if is_applicable(mutant, runner, entries)]
     inapplicable = len(selected) - len(applicable)
@@ -183,6 +193,12 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     echo(Lines(mutation_table(report.by_profile)), err=options.json_file == "-")
     echo(mutation_banner(report), err=True)
     return ExitCode(report.exit_code)
+
+
+def _candidates(options: MutateOptions) -> tuple[Mutant, ...]:
+    if options.table is not None:
+        return mutants_of_table(options.table, for_checks=options.checks)
+    return check_mutants() if options.checks else mutants()
 
 
 async def _run_score(

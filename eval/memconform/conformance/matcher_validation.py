@@ -48,6 +48,7 @@ _VALIDATORS: dict[str | None, Callable[[Any], None]] = {
     "schema": lambda v: _require(v in SCHEMAS, f"$schema needs one of {', '.join(SCHEMAS)}"),
     "absent": lambda v: _require(isinstance(v, bool), "$absent needs true or false"),
     "rfc3339": lambda v: _require(isinstance(v, bool), "$rfc3339 needs true or false"),
+    "ascending": lambda v: _require(isinstance(v, bool), "$ascending needs true or false"),
     "descending": lambda v: _require(isinstance(v, bool), "$descending needs true or false"),
     **dict.fromkeys(
         ("in", "set", "multiset", "subset", "all"),

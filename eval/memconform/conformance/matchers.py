@@ -183,6 +183,18 @@ def _descending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  
     return [Mismatch(where, f"two or more numbers that {order}", got)]
 
 
+def _ascending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
+    if isinstance(got, list) and len(got) > 1:
+        if all(isinstance(item, str) for item in got):
+            keys: list[Any] = [item.encode("utf-8", "surrogatepass") for item in got]
+        else:
+            keys = got if all(map(JSON_TYPES["number"], got)) else []
+        if keys and expected == all(a < b for a, b in itertools.pairwise(keys)):
+            return []
+    order = "always increase" if expected else "do not always increase"
+    return [Mismatch(where, f"two or more texts or numbers that {order}", got)]
+
+
 def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(got, str):
         fits = isinstance(expected, str) and expected in got
@@ -332,6 +344,7 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
     "approx": _approx,
     "digits": _digits,
     "number": _number,
+    "ascending": _ascending,
     "descending": _descending,
     "contains": _contains,
     "items": _items,

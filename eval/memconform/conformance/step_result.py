@@ -1,6 +1,7 @@
 """The result of a step: a response, the stream so far, or the state of a process or file."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Self
@@ -35,6 +36,11 @@ class Event:
     at_ms: float
     received: tuple[str, str] | None = None
     """Name and data as they were received, if a dialect was translated."""
+
+    @property
+    def number(self) -> int | None:
+        """The id as a number; None if it is not a decimal number."""
+        return int(self.id) if re.fullmatch("[0-9]{1,40}", self.id) else None
 
     def value(self) -> JsonValue:
         """Return the data decoded as JSON, or unchanged if it is not JSON."""
@@ -90,7 +96,10 @@ class StepResult:
         if self.value is not MISSING:
             return self.value
         if self.events:
-            events = [{"event": e.name, "id": e.id, "data": e.value()} for e in self.events]
+            events = [
+                {"event": e.name, "id": e.id, "number": e.number, "data": e.value()}
+                for e in self.events
+            ]
             return {"events": events}
         try:
             return json.loads(self.body, parse_float=ExactFloat)

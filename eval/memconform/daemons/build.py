@@ -84,8 +84,22 @@ def _input_root(pattern: str, folder: Path) -> tuple[Path, str]:
     return Path(value), pattern[variable.end() :]
 
 
-async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Progress) -> Path:
+async def ensure_built(
+    manifest: Manifest,
+    folder: Path,
+    key: str,
+    progress: Progress,
+    *,
+    cache: Path | None = None,
+) -> Path:
     """Build the SDK unless a build for `key` exists; returns the build's folder.
+
+    Args:
+        manifest: The SDK.
+        folder: Where the build runs.
+        key: Identifies the state of the sources.
+        progress: Receives lines for the user.
+        cache: Holds the builds; None for the one in the user's cache folder.
 
     Raises:
         DaemonError: `toolchain_missing` if a required program is not on PATH; `build_failed` or
@@ -99,7 +113,7 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
                 code="toolchain_missing",
                 hint=f"install {program}, or run without {manifest.name}",
             )
-    cache = user_cache_path("memconform") / "builds"
+    cache = cache or user_cache_path("memconform") / "builds"
     target = cache / f"{manifest.name}-{key[:16]}"
     if manifest.build is None:
         return target

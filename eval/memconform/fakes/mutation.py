@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from memconform.contract.wire import JsonValue
 
@@ -61,14 +61,19 @@ class EventEdit(_Strict):
 
 
 class SourceEdit(_Strict):
-    """A text replacement in the source of a daemon written in Python."""
+    """A text replacement in the source of a daemon."""
 
     file: str
-    """Relative to an entry of the module search path: `package/module.py`."""
+    """For a daemon written in Python, relative to an entry of the module search path:
+    `package/module.py`; for others, relative to the folder of the sdk.toml."""
     find: str
     """The text to replace; must occur exactly once."""
     put: str
     """The replacement."""
+
+
+def _by_sdk(source: object) -> object:
+    return {"py": source} if isinstance(source, list) else source
 
 
 class CannedAnswer(_Strict):
@@ -130,7 +135,10 @@ class Mutation(_Strict):
     """Files of the state folder to remove before the daemon starts."""
     announcement: str = "listening on http://127.0.0.1:{port}"
     # The daemon's source.
-    source: list[SourceEdit] = Field(default_factory=list)
+    source: Annotated[dict[str, list[SourceEdit]], BeforeValidator(_by_sdk)] = Field(
+        default_factory=dict
+    )
+    """By name of the SDK; a list alone is for py."""
 
     @property
     def wants_proxy(self) -> bool:

@@ -20,7 +20,7 @@ class _Faulty(MutantRunner):
         folder = CHECKOUT / "sdks" / "py"
         edit = SourceEdit(file=f"memoryd/{self.file}", find=self.find, put=self.put)
         good = ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
-        super().__init__(good, Mutation(source=[edit]))
+        super().__init__(good, Mutation(source={"py": [edit]}))
         self.name = "faulty"
 
 

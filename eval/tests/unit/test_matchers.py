@@ -11,6 +11,9 @@ from memconform.conformance.matchers import MATCHERS, BadMatcherError, is_rfc333
 from memconform.conformance.pointer import MISSING, resolve
 
 HOLDS: list[tuple[Any, Any]] = [
+    ({"$ascending": True}, ["a", "b", "\uff01", "\U0001f5fc"]),
+    ({"$ascending": True}, [1, 2.5, 3]),
+    ({"$ascending": False}, ["b", "a"]),
     ({"$descending": True}, [2, 1, 1]),
     ({"$descending": False}, [1, 2]),
     ({"a": 1}, {"a": 1, "b": 2}),
@@ -51,6 +54,12 @@ HOLDS: list[tuple[Any, Any]] = [
 ]
 
 FAILS: list[tuple[Any, Any]] = [
+    ({"$ascending": True}, ["a", "a"]),
+    ({"$ascending": True}, ["\U0001f5fc", "\uff01"]),
+    ({"$ascending": True}, ["a", 1]),
+    ({"$ascending": True}, ["a"]),
+    ({"$ascending": True}, []),
+    ({"$ascending": False}, [1, 2]),
     ({"$descending": True}, [1, 2]),
     ({"$descending": True}, [1]),
     ({"$descending": True}, []),

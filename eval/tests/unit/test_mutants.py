@@ -10,7 +10,12 @@ import pytest
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import check_mutants, mutants, read_table
+from memconform.conformance.mutation.mutants import (
+    check_mutants,
+    mutants,
+    mutants_of_table,
+    read_table,
+)
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -33,11 +38,15 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode, UsageError
-from memconform.fakes.mutant import MutantRunner, mutant_of
+from memconform.fakes.mutant import MutantRunner, mutant_of, patched_copy
 from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
-SOURCES = CHECKOUT / "sdks" / "py" / "src"
+SOURCES = {
+    "py": CHECKOUT / "sdks" / "py" / "src",
+    "go": CHECKOUT / "sdks" / "go",
+    "ts": CHECKOUT / "sdks" / "ts",
+}
 
 FROM_SOURCE = [mutant for mutant in mutants() if mutant.mutation.source]
 
@@ -55,14 +64,21 @@ def test_every_profile_has_mutants_and_the_total_is_in_the_hundreds() -> None:
 
 @pytest.mark.parametrize("mutant", FROM_SOURCE, ids=lambda mutant: mutant.id)
 def test_source_mutations_match_once_and_compile(mutant: Mutant) -> None:
-    texts: dict[str, str] = {}
-    for edit in mutant.mutation.source:
-        text = texts.get(edit.file) or (SOURCES / edit.file).read_text(encoding="utf-8")
-        assert text.count(edit.find) == 1, f"{edit.file} has not once: {edit.find}"
-        texts[edit.file] = text.replace(edit.find, edit.put)
-        assert texts[edit.file] != text
-    for file, text in texts.items():
-        compile(text, file, "exec")
+    for sdk, edits in mutant.mutation.source.items():
+        texts: dict[str, str] = {}
+        for edit in edits:
+            text = texts.get(edit.file) or (SOURCES[sdk] / edit.file).read_text(encoding="utf-8")
+            assert text.count(edit.find) == 1, f"{edit.file} has not once: {edit.find}"
+            texts[edit.file] = text.replace(edit.find, edit.put)
+            assert texts[edit.file] != text
+        for file, text in texts.items() if sdk == "py" else ():
+            compile(text, file, "exec")
+
+
+def test_each_reference_sdk_has_mutants_of_its_source() -> None:
+    count = Counter(sdk for mutant in FROM_SOURCE for sdk in mutant.mutation.source)
+    assert set(count) == set(SOURCES)
+    assert min(count.values()) >= 20
 
 
 def test_each_mutant_breaks_something() -> None:
@@ -199,9 +215,85 @@ def _runner(name: str) -> ManifestRunner:
     return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
 
 
-def test_source_mutants_apply_to_py_only() -> None:
-    assert is_applicable(FROM_SOURCE[0], _runner("py"), catalog())
-    assert not is_applicable(FROM_SOURCE[0], _runner("go"), catalog())
+def test_a_source_mutant_applies_to_the_sdks_that_it_patches() -> None:
+    by_sdk = {sdk: next(m for m in FROM_SOURCE if [*m.mutation.source] == [sdk]) for sdk in SOURCES}
+    for sdk, mutant in by_sdk.items():
+        for name in SOURCES:
+            assert is_applicable(mutant, _runner(name), catalog()) is (name == sdk)
+    # The unmodified daemon must not pass for a mutant.
+    with pytest.raises(UsageError, match="this mutation is of the source of go"):
+        mutant_of(_runner("ts"), by_sdk["go"].mutation)
+
+
+PATCHED = "package main\n\nfunc main() { println(1) }\n"
+
+
+def _sdk(folder: Path) -> ManifestRunner:
+    (folder / "cmd").mkdir(parents=True)
+    (folder / "cmd" / "main.go").write_text(PATCHED)
+    (folder / "other.txt").write_text("not an input")
+    (folder / "sdk.toml").write_text(
+        'name = "mine"\nlanguage = "go"\n[build]\ncommand = ["true"]\ninputs = ["cmd/*.go"]\n'
+        '[serve]\nargv = ["x"]\n[capabilities]\nprofiles = ["core"]\nmodes = ["bm25"]\n'
+    )
+    return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+
+
+def test_a_copy_of_the_inputs_is_patched_and_the_sources_are_not(tmp_path: Path) -> None:
+    runner = _sdk(tmp_path / "sdk")
+    edits = [SourceEdit(file="cmd/main.go", find="1", put="2")]
+    copy = patched_copy(runner.manifest, runner.folder, edits, tmp_path / "builds")
+    assert [path.name for path in copy.rglob("*") if path.is_file()] == ["main.go"]
+    assert (copy / "cmd" / "main.go").read_text() == PATCHED.replace("1", "2")
+    assert (runner.folder / "cmd" / "main.go").read_text() == PATCHED
+    assert patched_copy(runner.manifest, runner.folder, edits, tmp_path / "builds") == copy
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (SourceEdit(file="cmd/main.go", find="main", put="x"), "has 2 times"),
+        (SourceEdit(file="cmd/main.go", find="nothing", put="x"), "has 0 times"),
+        (SourceEdit(file="other.txt", find="not", put="x"), "not an input"),
+        (SourceEdit(file="../sdk/cmd/main.go", find="1", put="2"), "not an input"),
+    ],
+)
+def test_a_patch_that_does_not_apply_is_refused(edit: SourceEdit, why: str, tmp_path: Path) -> None:
+    runner = _sdk(tmp_path / "sdk")
+    with pytest.raises(UsageError, match=why):
+        patched_copy(runner.manifest, runner.folder, [edit], tmp_path / "builds")
+    assert not (tmp_path / "builds" / "source").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ("- {rule: wire.json, breaks: x}", "mutant \\?: id: must be a string"),
+        ("- {id: x, rule: no.such, breaks: x}", "CONTRACT.md has no rule 'no.such'"),
+        ("- {id: x, rule: wire.json}", "mutant x: breaks: must be a string"),
+        ("{id: x}", "must be a list of mutants"),
+        ("[x]", "must be a list of mutants"),
+        ("- {id: x, rule: wire.json, breaks: x, sauce: []}", "sauce"),
+        ("- &x {id: x, rule: wire.json, breaks: x, body: x}\n- *x", "two mutants have the id x"),
+    ],
+)
+def test_an_invalid_table_is_refused(table: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(table)
+    with pytest.raises(UsageError, match=why):
+        mutants_of_table(tmp_path / "t.yaml")
+
+
+def test_a_table_outside_the_package_is_a_file_or_a_folder(tmp_path: Path) -> None:
+    edit = "{{file: a, find: '${{b}}', put: c}}"
+    row = f"- {{{{id: {{0}}, rule: wire.json, breaks: x, source: {{{{go: [{edit}]}}}}}}}}"
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(row.format(name))
+    (tmp_path / "c.yaml").write_text('- {check: "health#says", when: {target: x}, body: x}')
+    assert [mutant.id for mutant in mutants_of_table(tmp_path / "b.yaml")] == ["b"]
+    general = mutants_of_table(tmp_path)
+    assert [mutant.id for mutant in general] == ["a", "b"]
+    assert general[0].mutation.source["go"][0].find == "${b}"
+    assert [m.check for m in mutants_of_table(tmp_path, for_checks=True)] == ["health#says"]
 
 
 def test_a_running_daemon_gets_only_mutants_of_exchanges() -> None:
@@ -216,7 +308,8 @@ def test_a_running_daemon_gets_only_mutants_of_exchanges() -> None:
 
 def test_a_mutant_has_the_build_hash_of_the_unmodified_daemon() -> None:
     good = _runner("py")
-    patched = MutantRunner(good, Mutation(source=[SourceEdit(file="a/b.py", find="x", put="y")]))
+    edit = SourceEdit(file="a/b.py", find="x", put="y")
+    patched = MutantRunner(good, Mutation(source={"py": [edit]}))
     assert patched.build_hash() == good.build_hash()
     assert MutantRunner(good, Mutation()).build_hash() == good.build_hash()
 

@@ -56,18 +56,39 @@ def _table() -> tuple[Mutant, ...]:
     return read_table(TABLE)
 
 
-def read_table(folder: Path) -> tuple[Mutant, ...]:
-    """Read the mutants of all files of a folder, those for single checks last.
+def mutants_of_table(table: Path, *, for_checks: bool = False) -> tuple[Mutant, ...]:
+    """Return the mutants of a table outside the package, a file or a folder.
+
+    Args:
+        table: The table.
+        for_checks: Whether to return those that one particular check each must detect, instead of
+            the others.
+
+    Raises:
+        UsageError: as `read_table`.
+    """
+    return _require_unique(m for m in read_table(table) if (m.finder is not None) is for_checks)
+
+
+def read_table(table: Path) -> tuple[Mutant, ...]:
+    """Read the mutants of a file or of all files of a folder, those for single checks last.
 
     Raises:
         UsageError: `yaml_unreadable`, `yaml_invalid`, or `mutant_invalid` naming file and mutant.
     """
-    files = sorted(folder.glob("*.yaml"))
-    rows = [(path.name, raw) for path in files for raw in strict_yaml.load_yaml(path)]
+    files = sorted(table.glob("*.yaml")) if table.is_dir() else [table]
+    rows = [(path.name, raw) for path in files for raw in _rows(path)]
     general = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
     by_id = {mutant.id: mutant for mutant in (*general, *derived_mutants())}
     specific = [_check_mutant(file, raw, by_id) for file, raw in rows if "check" in raw]
     return (*general, *specific)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    content = strict_yaml.load_yaml(path)
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+        raise UsageError(f"{path.name}: must be a list of mutants", code="mutant_invalid")
+    return content
 
 
 def _read(file: str, raw: dict[str, Any]) -> Iterator[Mutant]:
@@ -76,8 +97,9 @@ def _read(file: str, raw: dict[str, Any]) -> Iterator[Mutant]:
         for label, values in combinations(raw.get("matrix") or {}):
             content = {key: value for key, value in raw.items() if key != "matrix"}
             full = f"{name}[{label}]" if label else name
-            yield _mutant(file, full, substitute(content, values))
-    except (BadMatrixError, UnknownVariableError, ValidationError, KeyError) as error:
+            # Without a matrix `${…}` is what it is in the patched source.
+            yield _mutant(file, full, substitute(content, values) if values else content)
+    except (BadMatrixError, UnknownVariableError, ValidationError) as error:
         raise _fault(file, name, str(error)) from error
 
 
@@ -110,6 +132,9 @@ def _check_mutant(file: str, raw: dict[str, Any], by_id: Mapping[str, Mutant]) -
 
 
 def _mutant(file: str, name: str, raw: dict[str, Any]) -> Mutant:
+    missing = [key for key in ("id", "rule", "breaks") if not isinstance(raw.get(key), str)]
+    if missing:
+        raise _fault(file, name, f"{missing[0]}: must be a string")
     rule, breaks = raw["rule"], raw["breaks"]
     if rule not in rules():
         raise _fault(file, name, f"CONTRACT.md has no rule {rule!r}; {nearest(rule, rules())}")

@@ -28,9 +28,6 @@ _log = Logger()
 
 _PASSING = (Result.PASS, Result.NOT_APPLICABLE)
 
-SOURCE_SDK = "py"
-"""The SDK for which the table has mutants of the source."""
-
 
 @dataclass(frozen=True, slots=True)
 class ScoringStarted:
@@ -73,7 +70,7 @@ def is_applicable(mutant: Mutant, runner: SdkRunner, entries: Sequence[CaseVaria
     if not any(mutant.concerns(entry) for entry in entries):
         return False
     if mutant.mutation.source:
-        return runner.restartable and runner.name == SOURCE_SDK
+        return runner.restartable and runner.name in mutant.mutation.source
     return runner.restartable or mutant.mutation.is_of_exchanges
 
 
@@ -112,11 +109,13 @@ async def score(
         ) as finished:
             async for progress in finished:
                 if progress.detection is not None:
+                    await scorer.drop_build(progress.mutant)
                     yield MutantFinished(progress.result())
         # Survivors come last: one of them takes as long as hundreds of killed mutants.
         survivors = [progress for progress in all_progress if progress.detection is None]
         async with aclosing(_run_all(daemons, scorer.run_others, survivors, entries)) as finished:
             async for progress in finished:
+                await scorer.drop_build(progress.mutant)
                 yield MutantFinished(progress.result())
     finally:
         await pool.close()
@@ -238,10 +237,10 @@ class _MutantScorer:
         mutant: Mutant | None = None,
     ) -> AsyncGenerator[CaseResult, None]:
         """Run cases; start no more once one of them has detected `mutant`."""
-        folder = self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", label)
+        folder = self._folder / _slug(label)
         events = conform(
             "mutant",
-            lambda: mutant_of(self._make_runner(), mutation),
+            lambda: mutant_of(self._make_runner(), mutation, self._builds(mutant)),
             entries,
             known=(),
             folder=folder,
@@ -264,6 +263,13 @@ class _MutantScorer:
                                 for problem in result.problems
                             ]
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def _builds(self, mutant: Mutant | None) -> Path:
+        return self._folder / "builds" / _slug(mutant.id if mutant is not None else "good")
+
+    async def drop_build(self, mutant: Mutant) -> None:
+        """Remove the build of a mutant of the source: a hundred of them would fill a disk."""
+        await asyncio.to_thread(shutil.rmtree, self._builds(mutant), ignore_errors=True)
 
     async def run_citing(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         """Run the cases that are likely to detect a mutant, until one does."""
@@ -336,6 +342,10 @@ class _MutantScorer:
         async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
             async for case in cases:
                 progress.add(case)
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text)
 
 
 def detecting_check(mutant: Mutant, case: CaseResult) -> Check | None:
