@@ -1,9 +1,28 @@
 """Operations of `disk` steps on the files of a daemon's state folder."""
 
 import shutil
+import string
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from memconform.conformance.step_result import StepResult
+
+
+Damage = Literal["noise", "zeros", "letters", "cut"]
+
+_PAGE = 4096
+
+_LOWER = string.ascii_lowercase.encode()
+_SHIFTED = bytes.maketrans(_LOWER, _LOWER[1:] + _LOWER[:1])
+
+_DAMAGES: dict[Damage, Callable[[bytes], bytes]] = {
+    # At least a page, because an empty file has nothing to damage.
+    "noise": lambda page: b"\xde\xad\xbe\xef" * (max(len(page), _PAGE) // 4),
+    "zeros": lambda page: bytes(len(page)),
+    "letters": lambda page: page.translate(_SHIFTED),
+    "cut": lambda page: b"",  # noqa: ARG005 - the type of its neighbours
+}
 
 
 class NoSuchFileError(Exception):
@@ -45,16 +64,30 @@ def remove_files(state: Path, pattern: str) -> StepResult:
     return StepResult(f"disk: remove {pattern}")
 
 
-def damage_files(state: Path, pattern: str) -> StepResult:
-    """Overwrite the first 4 KiB of each file that matches a glob.
+def damage_files(
+    state: Path, pattern: str, page: float | Literal["all"] = 0, kind: Damage = "noise"
+) -> StepResult:
+    """Damage a page of 4 KiB, or all of them, of each file that matches a glob.
+
+    Args:
+        state: the state folder.
+        pattern: the glob, relative to it.
+        page: from the first page of each file (0) to its last (1).
+        kind: `noise` and `zeros` replace the page, `letters` changes the lower-case letters in it,
+            and `cut` ends the file before it.
 
     Raises:
-        NoSuchFileError: if none does.
+        NoSuchFileError: if no file matches.
     """
     for path in _matching_files(state, pattern):
-        with path.open("r+b") as file:
-            file.write(b"\xde\xad\xbe\xef" * 1024)
-    return StepResult(f"disk: damage {pattern}")
+        content = path.read_bytes()
+        last = max(0, (len(content) - 1) // _PAGE)
+        start = 0 if page == "all" else round(page * last) * _PAGE
+        end = len(content) if page == "all" else start + _PAGE
+        damaged = _DAMAGES[kind](content[start:end])
+        rest = b"" if kind == "cut" else content[end:]
+        path.write_bytes(content[:start] + damaged + rest)
+    return StepResult(f"disk: damage {pattern}, page {page}: {kind}")
 
 
 def create_link(state: Path, path: str, target: str) -> StepResult:

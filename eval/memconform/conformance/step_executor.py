@@ -264,7 +264,7 @@ class StepExecutor:
             "write": partial(disk.write_file, state, path, content),
             "remove": partial(disk.remove_files, state, path),
             "remove_folder": partial(disk.remove_folder, state, path),
-            "damage": partial(disk.damage_files, state, path),
+            "damage": partial(disk.damage_files, state, path, step.page, step.kind),
             "link": partial(disk.create_link, state, path, target),
             "hard_link": partial(disk.create_hard_link, state, path, target),
         }

@@ -49,11 +49,7 @@ func open(
 	if owner != nil {
 		file = b.layout.index
 	}
-	name := "none"
-	if embedder != nil {
-		name = embedder.Name()
-	}
-	if b.index, err = index.Open(ctx, file, name); err != nil {
+	if b.index, err = index.Open(ctx, file, b.embedderName()); err != nil {
 		if owner != nil {
 			err = errors.Join(err, owner.Close())
 		}
@@ -85,6 +81,50 @@ func (b *Brain) Read(read func(*index.Index) error) error {
 		return b.notFound()
 	}
 	return read(b.index)
+}
+
+// Search is Read for an index file that may turn out to be damaged: it is rebuilt from the documents,
+// and read again.
+func (b *Brain) Search(ctx context.Context, read func(*index.Index) error) error {
+	err := b.Read(read)
+	if !index.IsDamage(err) {
+		return err
+	}
+	slog.WarnContext(ctx, "the index is damaged, and is rebuilt", "brain", b.ID, "error", err)
+	if err := b.write(func(*index.Index) error { return b.replaceIndex(ctx) }); err != nil {
+		return err
+	}
+	if err := b.reconcile(ctx); err != nil {
+		return err
+	}
+	return b.Read(read)
+}
+
+// replaceIndex opens an empty index in place of a damaged one.
+func (b *Brain) replaceIndex(ctx context.Context) error {
+	b.upToDate.Store(false)
+	file := ""
+	if b.owner != nil {
+		file = b.layout.index
+	}
+	_ = b.index.Close() // it cannot be written any more, which is why it is replaced
+	if file != "" {
+		if err := index.Remove(file); err != nil {
+			return err
+		}
+	}
+	fresh, err := index.Open(ctx, file, b.embedderName())
+	if err == nil {
+		b.index = fresh
+	}
+	return err
+}
+
+func (b *Brain) embedderName() string {
+	if b.embedder == nil {
+		return "none"
+	}
+	return b.embedder.Name()
 }
 
 // Counts returns how many documents, chunks and vectors are searchable.

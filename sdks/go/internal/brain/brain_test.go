@@ -1,7 +1,9 @@
 package brain
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"memoryd/internal/files"
 	"memoryd/internal/index"
 	"memoryd/internal/problem"
+	"memoryd/internal/rank"
 	"memoryd/internal/wire"
 )
 
@@ -231,5 +234,32 @@ func TestBatchesAreLimitedInDocumentsAndBytes(t *testing.T) {
 	}
 	if !slices.Equal(sizes, []int{256, 44, 1, 1, 1}) {
 		t.Errorf("batches of %v", sizes)
+	}
+}
+
+func TestDamageThatASearchMeetsIsRepaired(t *testing.T) {
+	home := t.TempDir()
+	b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
+	for n := range 200 {
+		content := fmt.Sprintf("zebra%d waits", n)
+		change(t, b, put(fmt.Sprintf("%d.md", n), content))
+	}
+	other, err := sql.Open("sqlite", Home(home).layout("b").index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec("UPDATE chunk_terms_data SET block = x'ff' WHERE id > 10"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var hits []rank.Hit
+	err = b.Search(t.Context(), func(ix *index.Index) (err error) {
+		hits, err = ix.Keyword(t.Context(), "waits", index.Filter{}, 1000)
+		return err
+	})
+	if err != nil || len(hits) != 200 {
+		t.Errorf("%d hits, %v", len(hits), err)
 	}
 }

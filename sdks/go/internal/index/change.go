@@ -23,7 +23,7 @@ func (ix *Index) begin(ctx context.Context, tx *sql.Tx) (*change, error) {
 		statement **sql.Stmt
 		query     string
 	}{
-		{&c.insertDocument, "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)"},
+		{&c.insertDocument, "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&c.deleteDocument, "DELETE FROM documents WHERE path = ?"},
 		{&c.insertChunk, "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)"},
 		{&c.deleteChunk, "DELETE FROM chunks WHERE id = ? RETURNING text"},
@@ -70,20 +70,29 @@ func (c *change) insert(ctx context.Context, doc Document) error {
 		return err
 	}
 	known := &document{path: doc.Path, session: doc.session(), tags: doc.Tags}
+	saved := savedDocument{
+		path: doc.Path, stamp: doc.Stamp, title: doc.Title, session: known.session,
+		tags: string(tags), metadata: string(metadata),
+	}
+	chunks := make([]savedChunk, len(doc.Chunks))
+	for ordinal, chunk := range doc.Chunks {
+		chunks[ordinal].text = chunk
+		if doc.Vectors != nil {
+			chunks[ordinal].vector = encodeVector(doc.Vectors[ordinal])
+		}
+	}
 	_, err = c.insertDocument.ExecContext(ctx,
-		doc.Path, doc.Stamp, doc.Title, known.session, string(tags), string(metadata))
+		doc.Path, doc.Stamp, doc.Title, known.session, saved.tags, saved.metadata, saved.sum(c.ix.madeBy, chunks))
 	if err != nil {
 		return err
 	}
 	c.ix.documents[doc.Path] = known
 	for ordinal, chunk := range doc.Chunks {
 		number := c.ix.take(known, ordinal)
-		var blob []byte
 		if doc.Vectors != nil {
 			c.ix.vectors.put(number, doc.Vectors[ordinal])
-			blob = encodeVector(doc.Vectors[ordinal])
 		}
-		if _, err := c.insertChunk.ExecContext(ctx, number+1, doc.Path, ordinal, chunk, blob); err != nil {
+		if _, err := c.insertChunk.ExecContext(ctx, number+1, doc.Path, ordinal, chunk, chunks[ordinal].vector); err != nil {
 			return err
 		}
 		if _, err := c.insertTerms.ExecContext(ctx, number+1, text.NFKC(chunk)); err != nil {

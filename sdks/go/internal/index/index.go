@@ -11,13 +11,14 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // format changes when the indexes of older daemons can no longer be used.
-const format = "2"
+const format = "3"
 
 //go:embed schema.sql
 var schema string
@@ -31,6 +32,8 @@ var errUnusable = errors.New("the index is unusable")
 // in SQLite. Freed slots are reused, so that the matrix stays dense.
 type Index struct {
 	db        *sql.DB
+	file      string // empty if it is in memory
+	madeBy    string
 	documents map[string]*document
 	slots     []slot
 	free      []int
@@ -57,12 +60,17 @@ type Counts struct {
 }
 
 // Open opens the index in file, or one in memory if file is empty, for vectors of the embedder of
-// this name. It replaces an unusable index by an empty one.
+// this name. It replaces an unusable index, also one that lacks a table (SQLITE_ERROR), by an empty one.
 func Open(ctx context.Context, file, embedder string) (*Index, error) {
 	// A cancelled caller must not look like damage.
 	ctx = withoutCancel(ctx)
+	if file != "" {
+		if err := restore(ctx, file, format+"/"+embedder); err != nil {
+			return nil, fmt.Errorf("cannot restore the index: %w", err)
+		}
+	}
 	ix, err := open(ctx, file, embedder)
-	if file != "" && (errors.Is(err, errUnusable) || isDamage(err)) {
+	if file != "" && (errors.Is(err, errUnusable) || IsDamage(err) || hasCode(err, sqlite3.SQLITE_ERROR)) {
 		if err := Remove(file); err != nil {
 			return nil, err
 		}
@@ -90,10 +98,11 @@ func open(ctx context.Context, file, embedder string) (_ *Index, err error) {
 	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
-	if err := prepareSchema(ctx, db, format+"/"+embedder); err != nil {
+	madeBy := format + "/" + embedder
+	if err := prepareSchema(ctx, db, madeBy); err != nil {
 		return nil, err
 	}
-	ix := &Index{db: db, readers: min(connections, runtime.GOMAXPROCS(0))}
+	ix := &Index{db: db, file: file, madeBy: madeBy, readers: min(connections, runtime.GOMAXPROCS(0))}
 	return ix, ix.load(ctx)
 }
 
@@ -120,7 +129,7 @@ func prepareSchema(ctx context.Context, db *sql.DB, madeBy string) error {
 			"BEGIN;"+schema+"INSERT INTO settings VALUES ('made_by', ?); COMMIT", madeBy)
 		return err
 	}
-	var found, health string
+	var found string
 	err := db.QueryRowContext(ctx, "SELECT value FROM settings WHERE key = 'made_by'").Scan(&found)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -128,19 +137,12 @@ func prepareSchema(ctx context.Context, db *sql.DB, madeBy string) error {
 	if found != madeBy {
 		return errUnusable
 	}
-	// This also checks chunk_terms, whose damage would only show in a search.
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&health); err != nil {
-		return err
-	}
-	if health != "ok" {
-		return errUnusable
-	}
 	return nil
 }
 
 // Remove deletes the files of an index.
 func Remove(file string) error {
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	for _, suffix := range []string{"", "-wal", "-shm", ".seal"} {
 		if err := os.Remove(file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -148,16 +150,14 @@ func Remove(file string) error {
 	return nil
 }
 
-func isDamage(err error) bool {
+// IsDamage reports whether SQLite found that the content of the file is corrupt.
+func IsDamage(err error) bool {
+	return hasCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+}
+
+func hasCode(err error, codes ...int) bool {
 	var refused *sqlite.Error
-	if !errors.As(err, &refused) {
-		return false
-	}
-	switch refused.Code() & 0xFF {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR: // SQLITE_ERROR: no such table
-		return true
-	}
-	return false
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Code()&0xFF)
 }
 
 // withoutCancel lets a statement run to its end. The driver closes a connection whose statement is
@@ -165,7 +165,12 @@ func isDamage(err error) bool {
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // Close closes the index; it must no longer be in use.
-func (ix *Index) Close() error { return ix.db.Close() }
+func (ix *Index) Close() error {
+	if err := ix.db.Close(); err != nil || ix.file == "" {
+		return err
+	}
+	return seal(ix.file)
+}
 
 // Counts returns how many documents, chunks and vectors are searchable.
 func (ix *Index) Counts() Counts {

@@ -101,7 +101,8 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 		}
 		vector = vectors[0]
 	}
-	err := b.Read(func(ix *index.Index) error {
+	err := b.Search(ctx, func(ix *index.Index) error {
+		chunks = chunks[:0]
 		hits, err := p.ranked(ctx, ix, request, vector)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ from memoryd.draft import Document, Draft
 from memoryd.embedding import Embedder
 from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.index_file import IndexFile
+from memoryd.index_seal import is_damage
 from memoryd.indexing import prepare
 from memoryd.locks import SharedLock
 from memoryd.paths import is_hidden
@@ -101,6 +102,14 @@ class Brain:
         Raises:
             Problem: `not_found` if the brain was deleted; UpstreamError if it cannot be opened.
         """
+        try:
+            return self._query_index(read)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return self._query_index(read)
+
+    def _query_index(self, read: Callable[[Index], T]) -> T:
         self.open()
         with self._locked_index() as index:
             return read(index)
@@ -234,7 +243,19 @@ class Brain:
             self._require_not_deleted()
             if self._index is None:
                 self._index = self._index_file.open()
-            yield self._index
+            try:
+                yield self._index
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    self._discard_index()
+                raise
+
+    def _discard_index(self) -> None:
+        """Have the next request rebuild the index, because its file turned out to be damaged."""
+        _log.warning("the index of the brain %r is damaged, and will be rebuilt", self.id)
+        self._close_index()
+        self._index_file.remove()
+        self._reconciled = False
 
     def _require_not_deleted(self) -> None:
         if self._deleted:
@@ -242,7 +263,9 @@ class Brain:
 
     def close(self) -> None:
         with self._index_lock:
-            self._close_index()
+            if self._index is not None:
+                self._close_index()
+                self._index_file.seal()
             self._index_file.release()
 
     def _close_index(self) -> None:

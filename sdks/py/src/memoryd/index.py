@@ -4,7 +4,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,14 @@ import numpy.typing as npt
 
 from memoryd import exact_json
 from memoryd.embedding import Vector
+from memoryd.index_seal import checksum, schema
 from memoryd.path_order import PathOrder
 from memoryd.ranking import Hit, Kernel, inverse_l2, round_score
 from memoryd.text import match_expression, nfkc
 from memoryd.upstream import UpstreamError
 from memoryd.vectors import VectorTable
 
-_FORMAT = "1"
+_FORMAT = "2"
 
 _MATCHING_SLOTS = """
 SELECT id - 1 FROM chunks JOIN documents USING (path)
@@ -97,7 +97,7 @@ class Index:
         # An acknowledged write must survive the process, not the machine, so nothing is fsynced.
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = OFF")
-        self._db.executescript(resources.files("memoryd").joinpath("schema.sql").read_text())
+        self._db.executescript(schema())
         self._drop_if_incompatible()
         self._load()
 
@@ -106,7 +106,7 @@ class Index:
 
     def _drop_if_incompatible(self) -> None:
         """Empty an index of another format or embedder; the files fill it again."""
-        made_by = f"{_FORMAT}/{self._embedder or 'none'}"
+        made_by = made_by_name(self._embedder)
         row = self._db.execute("SELECT value FROM settings WHERE key = 'made_by'").fetchone()
         if row is not None and row[0] != made_by:
             for table in ("documents", "chunks"):
@@ -191,16 +191,20 @@ class Index:
     def _insert(self, document: IndexedDocument) -> None:
         self._require_dimensions(document.vectors)
         session = document.metadata.get("session_id")
+        row = (
+            document.path,
+            document.stamp,
+            document.title,
+            session if isinstance(session, str) else None,
+            json.dumps(document.tags),
+            exact_json.dumps(document.metadata),
+        )
+        vectors = document.vectors or [None] * len(document.chunks)
+        blobs = [None if vector is None else vector.astype("<f4").tobytes() for vector in vectors]
+        content = [value for chunk in zip(document.chunks, blobs, strict=True) for value in chunk]
         self._db.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                document.path,
-                document.stamp,
-                document.title,
-                session if isinstance(session, str) else None,
-                json.dumps(document.tags),
-                exact_json.dumps(document.metadata),
-            ),
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*row, checksum(made_by_name(self._embedder), *row, *content)),
         )
         path = document.path.encode()
         for ordinal, text in enumerate(document.chunks):
@@ -208,18 +212,12 @@ class Index:
             if slot == len(self._keys):
                 self._keys.append(None)
             self._keys[slot] = (path, ordinal)
-            vector = document.vectors[ordinal] if document.vectors is not None else None
+            vector = vectors[ordinal]
             if self._vectors is not None and vector is not None:
                 self._vectors.put(slot, vector)
             self._db.execute(
                 "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)",
-                (
-                    slot + 1,
-                    document.path,
-                    ordinal,
-                    text,
-                    None if vector is None else vector.astype("<f4").tobytes(),
-                ),
+                (slot + 1, document.path, ordinal, text, blobs[ordinal]),
             )
             self._db.execute(
                 "INSERT INTO chunk_terms(rowid, text) VALUES (?, ?)", (slot + 1, nfkc(text))
@@ -320,6 +318,11 @@ class Index:
             (slot + 1,),
         ).fetchone()
         return StoredChunk(path, ordinal, text, title, exact_json.loads(metadata))
+
+
+def made_by_name(embedder: str | None) -> str:
+    """What an index was made by: its format and the embedder of its vectors."""
+    return f"{_FORMAT}/{embedder or 'none'}"
 
 
 def _dimension_mismatch(got: int, expected: int) -> UpstreamError:

@@ -4,7 +4,8 @@ import os
 import sqlite3
 from pathlib import Path
 
-from memoryd.index import Index
+from memoryd.index import Index, made_by_name
+from memoryd.index_seal import SIDE_FILES, break_seal, is_unusable, salvage, seal
 from memoryd.locks import lock_file
 
 
@@ -19,17 +20,24 @@ class IndexFile:
         if not self._owned():
             return Index(None, self._embedder)
         try:
+            if not break_seal(self._file) and self._file.exists():
+                salvage(self._file, made_by_name(self._embedder))
             return Index(self._file, self._embedder)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
-            # Damaged, say by a power cut: rebuild it from the documents.
+        except sqlite3.DatabaseError as error:
+            if not is_unusable(error):
+                raise
+            # Beyond salvage: rebuild it from the documents.
             self.remove()
             return Index(self._file, self._embedder)
 
+    def seal(self) -> None:
+        """Seal the file of an index that has been closed."""
+        if self._owner is not None:
+            seal(self._file)
+
     def remove(self) -> None:
         if self._owned():
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in SIDE_FILES:
                 Path(f"{self._file}{suffix}").unlink(missing_ok=True)
 
     def release(self) -> None:

@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS documents (
   title TEXT,
   session_id TEXT,
   tags TEXT NOT NULL,         -- JSON array
-  metadata TEXT NOT NULL      -- JSON object
+  metadata TEXT NOT NULL,     -- JSON object
+  checksum TEXT NOT NULL      -- of the columns above, and of the texts and vectors of its chunks
 ) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS chunks (

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Connection, isDamage, isSqliteError, SCHEMA } from "./sqlite.js";
 
 /** Incremented when the tables change: an index of another format is rebuilt from the files. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 const TABLES = `
 CREATE TABLE ${SCHEMA}.settings (
@@ -20,7 +20,8 @@ CREATE TABLE ${SCHEMA}.documents (
   title TEXT,
   session_id TEXT,
   tags TEXT NOT NULL,         -- JSON array
-  metadata TEXT NOT NULL      -- JSON object
+  metadata TEXT NOT NULL,     -- JSON object
+  checksum TEXT NOT NULL      -- of the columns above, and of the texts and vectors of its chunks
 ) WITHOUT ROWID;
 
 CREATE TABLE ${SCHEMA}.chunks (
@@ -49,9 +50,9 @@ export function openDatabase(file: string, embedder: string): Connection {
   return createDatabase(file, embedder);
 }
 
-/** Remove the database at `file` with its write-ahead log. */
+/** Remove the database at `file` with its write-ahead log and its seal. */
 export function removeDatabase(file: string): void {
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
+  for (const suffix of ["", "-wal", "-shm", ".seal"]) rmSync(file + suffix, { force: true });
 }
 
 /** Whether rebuilding the index can fix the error: its content is at fault, not SQLite's environment. */
@@ -63,7 +64,7 @@ function reopenDatabase(file: string, embedder: string): Connection | undefined 
   let database: Connection | undefined;
   try {
     database = new Connection(file);
-    if (isSound(database) && hasExpectedSchema(database) && matchesEmbedder(database, embedder)) {
+    if (hasExpectedSchema(database) && matchesEmbedder(database, embedder)) {
       return configure(database);
     }
   } catch (error) {
@@ -76,7 +77,8 @@ function reopenDatabase(file: string, embedder: string): Connection | undefined 
   return undefined;
 }
 
-function createDatabase(file: string, embedder: string): Connection {
+/** Create a database for the vectors of `embedder`. */
+export function createDatabase(file: string, embedder: string): Connection {
   const database = configure(new Connection(file));
   database.exec(TABLES);
   database.prepare<[string]>("INSERT INTO settings VALUES ('embedder', ?)").run(embedder);
@@ -89,10 +91,6 @@ function configure(database: Connection): Connection {
   database.exec(`PRAGMA ${SCHEMA}.journal_mode = WAL`);
   database.exec(`PRAGMA ${SCHEMA}.synchronous = OFF`);
   return database;
-}
-
-function isSound(database: Connection): boolean {
-  return database.pragma("quick_check(1)") === "ok";
 }
 
 /** Whether the tables are exactly those of this format. */

@@ -8,6 +8,8 @@ import { parseExactly, stringifyExactly } from "../text/exactJson.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
 import { isRebuildable, openDatabase, removeDatabase } from "./database.js";
+import { checksumOf, salvage } from "./salvage.js";
+import { breakSeal, seal } from "./seal.js";
 import { type Filterable, Slots } from "./slots.js";
 import { type Connection, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";
@@ -44,6 +46,8 @@ export type DocumentFilter = (document: Filterable) => boolean;
 
 /** All calls are synchronous, so no other request sees a partial change. */
 export class SearchIndex {
+  readonly #file: string;
+  readonly #embedder: string;
   readonly #database: Connection;
   readonly #statements: Statements;
   readonly #slots = new Slots();
@@ -52,28 +56,32 @@ export class SearchIndex {
   /** Open or rebuild the index at `file`; `:memory:` is an unshared index in memory. */
   static open(file: string, embedder: string): SearchIndex {
     try {
-      return new SearchIndex(openDatabase(file, embedder));
+      if (file !== ":memory:" && !breakSeal(file)) salvage(file, embedder);
+      return new SearchIndex(file, embedder);
     } catch (error) {
       // Somebody altered its rows: each is valid SQLite, but they contradict each other.
       if (file === ":memory:" || !isRebuildable(error)) throw error;
       removeDatabase(file);
-      return new SearchIndex(openDatabase(file, embedder));
+      return new SearchIndex(file, embedder);
     }
   }
 
-  private constructor(database: Connection) {
-    this.#database = database;
+  private constructor(file: string, embedder: string) {
+    this.#file = file;
+    this.#embedder = embedder;
+    this.#database = openDatabase(file, embedder);
     try {
-      this.#statements = new Statements(database);
+      this.#statements = new Statements(this.#database);
       this.#load();
     } catch (error) {
-      database.close();
+      this.#database.close();
       throw error;
     }
   }
 
   close(): void {
     this.#database.close();
+    if (this.#file !== ":memory:") seal(this.#file);
   }
 
   /** The stamp of each indexed document, by path. */
@@ -216,20 +224,30 @@ export class SearchIndex {
   #insert(document: IndexedDocument): void {
     const { path, stamp, title, tags, metadata } = document;
     const sessionId = typeof metadata.session_id === "string" ? metadata.session_id : undefined;
+    const tagsJson = JSON.stringify(tags);
+    const metadataJson = stringifyExactly(metadata);
+    const contents = document.chunks.map((text, ordinal) => {
+      const vector = document.vectors[ordinal];
+      return [text, vector === undefined ? null : toBlob(vector)] as const;
+    });
     this.#statements.addDocument.run(
       path,
       stamp,
       title === undefined ? null : toParameter(title),
       sessionId === undefined ? null : toParameter(sessionId),
-      JSON.stringify(tags),
-      stringifyExactly(metadata),
+      tagsJson,
+      metadataJson,
+      checksumOf(
+        this.#embedder,
+        [path, stamp, title ?? null, sessionId ?? null, tagsJson, metadataJson],
+        contents,
+      ),
     );
     const filterable: Filterable = { path, sessionId, tags };
-    for (const [ordinal, text] of document.chunks.entries()) {
+    for (const [ordinal, [text, blob]] of contents.entries()) {
       const slot = this.#slots.take({ document: filterable, ordinal });
       const vector = document.vectors[ordinal];
       if (vector !== undefined) this.#matrix.put(slot, vector);
-      const blob = vector === undefined ? null : toBlob(vector);
       this.#statements.addChunk.run(slot + 1, path, ordinal, toParameter(text), blob);
       this.#statements.addTerms.run(slot + 1, toParameter(nfkc(text)));
     }

@@ -26,6 +26,7 @@ export class Statements {
       sessionId: Text | null,
       tags: string,
       metadata: string,
+      checksum: string,
     ]
   >;
   readonly addChunk: Statement<
@@ -54,7 +55,7 @@ export class Statements {
     );
     this.textsOf = database.prepare("SELECT id, CAST(text AS BLOB) FROM chunks WHERE path = ?");
     this.addDocument = database.prepare(
-      "INSERT INTO documents VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
+      "INSERT INTO documents VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)",
     );
     this.addChunk = database.prepare("INSERT INTO chunks VALUES (?, ?, ?, CAST(? AS TEXT), ?)");
     this.addTerms = database.prepare(
