@@ -8,7 +8,6 @@ from typing import Literal
 
 from memconform.conformance.step_result import StepResult
 
-
 Damage = Literal["noise", "zeros", "letters", "cut"]
 
 _PAGE = 4096

@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def test_damage_to_any_page_of_an_index_is_repaired(
     file, results = filled
     whole = file.read_bytes()
     seal = Path(f"{file}.seal").read_bytes()
-    damages = [
+    damages: list[Callable[[bytes], bytes]] = [
         lambda _page: b"\xde\xad\xbe\xef" * (_PAGE // 4),
         lambda _page: bytes(_PAGE),
         lambda page: page.replace(b"waits", b"wafts").replace(b"zebra", b"zobra"),

@@ -199,7 +199,7 @@ class Index:
             json.dumps(document.tags),
             exact_json.dumps(document.metadata),
         )
-        vectors = document.vectors or [None] * len(document.chunks)
+        vectors: Sequence[Vector | None] = document.vectors or [None] * len(document.chunks)
         blobs = [None if vector is None else vector.astype("<f4").tobytes() for vector in vectors]
         content = [value for chunk in zip(document.chunks, blobs, strict=True) for value in chunk]
         self._db.execute(
