@@ -23,9 +23,23 @@ type Store struct {
 	embedder embed.Embedder
 	staging  *files.Staging
 
-	mu     sync.Mutex
-	brains map[string]*Brain
-	gates  map[string]gate
+	mu       sync.Mutex
+	brains   map[string]*Brain
+	gates    map[string]gate
+	openings map[string]*opening
+
+	running   sync.WaitGroup // openings
+	closing   chan struct{}  // closed by Close
+	closeOnce sync.Once
+}
+
+// opening is a reconciliation that requests wait for. It outlives the request that began it: a brain
+// that takes longer to open than its clients wait would otherwise never open.
+type opening struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when brain and err are set
+	brain  *Brain
+	err    error
 }
 
 // gate admits one caller at a time to open, create or delete a brain. It is a channel, not a mutex,
@@ -38,7 +52,10 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := &Store{home: Home(absolute), embedder: embedder, brains: map[string]*Brain{}, gates: map[string]gate{}}
+	store := &Store{
+		home: Home(absolute), embedder: embedder, brains: map[string]*Brain{}, gates: map[string]gate{},
+		openings: map[string]*opening{}, closing: make(chan struct{}),
+	}
 	if err := store.home.prepare(); err != nil {
 		return nil, err
 	}
@@ -60,8 +77,10 @@ func (s *Store) Warm(ctx context.Context) {
 	}
 }
 
-// Close closes all brains; they must no longer be in use.
+// Close ends the openings and closes all brains; they must no longer be in use.
 func (s *Store) Close() error {
+	s.closeOnce.Do(func() { close(s.closing) })
+	s.running.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var failures []error
@@ -89,21 +108,75 @@ func (s *Store) IDs() ([]string, error) {
 
 // Get returns a brain whose index matches its files.
 func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
-	if b := s.cached(id); b != nil && b.upToDate.Load() && files.Exists(b.layout.documents) {
-		return b, nil
-	}
-	if err := s.Check(id); err != nil {
-		return nil, errors.Join(err, s.discard(id))
-	}
-	var brain *Brain
-	err := s.exclusively(ctx, id, func() (err error) {
-		brain, err = s.open(ctx, id)
-		if err == nil && !brain.upToDate.Load() {
-			err = brain.reconcile(ctx)
+	for {
+		if b := s.cached(id); b != nil && b.upToDate.Load() && files.Exists(b.layout.documents) {
+			return b, nil
 		}
-		return err
-	})
-	return brain, err
+		if err := s.Check(id); err != nil {
+			return nil, errors.Join(err, s.discard(id))
+		}
+		o, err := s.opening(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// If the brain is being deleted, that ended the opening: look again.
+		if !errors.Is(o.err, context.Canceled) {
+			return o.brain, o.err
+		}
+	}
+}
+
+// opening returns the current opening of a brain, or begins one.
+func (s *Store) opening(ctx context.Context, id string) (*opening, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.openings[id]; o != nil {
+		return o, nil
+	}
+	select {
+	case <-s.closing:
+		return nil, context.Canceled
+	default:
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	o := &opening{cancel: cancel, done: make(chan struct{})}
+	s.openings[id] = o
+	s.running.Add(1)
+	go func() {
+		defer s.running.Done()
+		defer cancel()
+		go func() {
+			select {
+			case <-s.closing:
+				cancel()
+			case <-o.done:
+			}
+		}()
+		o.err = s.exclusively(ctx, id, func() (err error) {
+			o.brain, err = s.open(ctx, id)
+			if err == nil && !o.brain.upToDate.Load() {
+				err = o.brain.reconcile(ctx)
+			}
+			return err
+		})
+		s.end(id, o)
+	}()
+	return o, nil
+}
+
+// end lets those go on who wait for the opening.
+func (s *Store) end(id string, o *opening) {
+	s.mu.Lock()
+	if s.openings[id] == o {
+		delete(s.openings, id)
+	}
+	s.mu.Unlock()
+	close(o.done)
 }
 
 // Create creates an empty brain; the description may be nil.
@@ -171,6 +244,15 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if err := s.Check(id); err != nil {
 		return err
 	}
+	// Nobody begins another opening before the deletion has ended.
+	deletion := &opening{cancel: func() {}, done: make(chan struct{}), err: context.Canceled}
+	defer s.end(id, deletion)
+	s.mu.Lock()
+	if o := s.openings[id]; o != nil {
+		o.cancel()
+	}
+	s.openings[id] = deletion
+	s.mu.Unlock()
 	return s.exclusively(ctx, id, func() error {
 		b, err := s.open(ctx, id)
 		if err != nil {

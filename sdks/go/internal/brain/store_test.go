@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"memoryd/internal/embed"
@@ -160,4 +161,87 @@ func TestWaitingForABrainCanBeCancelled(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// gateEmbedder embeds nothing until it is released, or its caller is cancelled.
+type gateEmbedder struct {
+	embed.FeatureHash
+	called  chan struct{}
+	release chan struct{}
+	calls   atomic.Int32
+}
+
+func (e *gateEmbedder) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
+	if e.calls.Add(1) == 1 {
+		close(e.called)
+	}
+	select {
+	case <-e.release:
+		return e.FeatureHash.Embed(ctx, texts)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// unopened returns a store whose only brain has to be embedded before it is open.
+func unopened(t *testing.T) (*Store, *gateEmbedder) {
+	t.Helper()
+	home := t.TempDir()
+	without := newTestStore(t, home, nil)
+	ingest(t, create(t, without, "b"), NewDocument{Path: "a.md", Content: []byte("zebra")})
+	if err := without.Close(); err != nil {
+		t.Fatal(err)
+	}
+	embedder := &gateEmbedder{called: make(chan struct{}), release: make(chan struct{})}
+	return newTestStore(t, home, embedder), embedder
+}
+
+func TestOpeningGoesOnWhenItsClientGivesUp(t *testing.T) {
+	store, embedder := unopened(t)
+	ctx, giveUp := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := store.Get(ctx, "b")
+		failed <- err
+	}()
+	<-embedder.called
+	giveUp()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("Get = %v", err)
+	}
+	close(embedder.release)
+	expect(t, get(t, store, "b"), "zebra", "a.md")
+	if calls := embedder.calls.Load(); calls != 1 {
+		t.Errorf("%d calls to the embedder", calls)
+	}
+}
+
+func TestDeletingABrainEndsItsOpening(t *testing.T) {
+	store, embedder := unopened(t)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := store.Get(t.Context(), "b")
+		failed <- err
+	}()
+	<-embedder.called
+	if err := store.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	expectCode(t, <-failed, problem.NotFound)
+}
+
+func TestClosingEndsAnOpening(t *testing.T) {
+	store, embedder := unopened(t)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := store.Get(t.Context(), "b")
+		failed <- err
+	}()
+	<-embedder.called
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("Get = %v", err)
+	}
 }
