@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from memconform.contract.dialect import Dialect
-from memconform.daemons.manifest import Manifest
+from memconform.daemons.manifest import Manifest, load_manifest
 from memconform.datasets.sources import find_data, known_sources
 from memconform.errors import UsageError
 
@@ -222,6 +222,21 @@ def test_the_table_of_keys_has_every_key_and_no_other() -> None:
     leaves = [key for key in keys if len(key) > 1 or key not in parents]
     names = [f"[{'.'.join(key[:-1])}] {key[-1]}" if key[1:] else key[0] for key in leaves]
     assert sorted(rows) == sorted(names)
+
+
+def test_the_complete_manifest_of_the_sdks_page_is_valid_and_explained(tmp_path: Path) -> None:
+    text = (_CHECKOUT / "sdks" / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"sdk\.toml: begin -->\n```toml\n(.+?)^```\n", text, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    path = tmp_path / "sdk.toml"
+    path.write_text(block[1])
+    manifest = load_manifest(path)
+    assert manifest.upstream is not None
+    assert manifest.upstream.scripted
+    table = text[block.end() :].partition("\n\nA daemon that answers")[0]
+    unexplained = {key[-1] for key in _given(tomllib.loads(block[1])) if key[-1] not in table}
+    # Variables of the contract; the row of their table explains them together.
+    assert {name for name in unexplained if not name.isupper()} == set()
 
 
 def test_the_map_of_rooms_is_the_one_that_is_enforced() -> None:
