@@ -92,7 +92,8 @@ def _event_rule(
     expected: ExpectedAnswer, body: list[JsonValue], rest: str, request: JsonValue
 ) -> str:
     number, _, inside = rest.partition("/")
-    index = int(number)
+    # Without a number, the answer is no stream at all.
+    index = int(number) if number.isdigit() else len(body)
     if index >= len(body) or not inside.startswith(("1", "2")):
         return expected.rule
     name = body[index][0]

@@ -196,7 +196,8 @@ def _body_check(disagreement: Disagreement, expected: ProgramAnswer, rest: str) 
 
 def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
     number, _, inside = rest.partition("/")
-    is_data = int(number) < len(events) and inside.startswith("1")
+    # Without a number, the answer is no stream at all.
+    is_data = number.isdigit() and int(number) < len(events) and inside.startswith("1")
     if not is_data:
         # The events differ in name or number, or in their ids, which can only be expected to rise.
         ids = inside.startswith("2")

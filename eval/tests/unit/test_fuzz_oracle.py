@@ -171,6 +171,27 @@ def test_a_finding_becomes_a_case_that_cites_the_rule(
     assert len(curl_lines(program)) == len(program.calls) + 1
 
 
+_HOSTILE: tuple[Any, ...] = (
+    None, [], {}, "x", 5, [[]], [5], [["retrieve"]], [["retrieve", 5, ""]], {"bytes": ""},
+    [["change", [], "", ""]], {"unreadable": "x"}, {"chunks": 5}, {"chunks": [5], "trace": 5},
+    {"chunks": [{"chunkId": [], "score": "x"}], "trace": {"tuning": 5}}, {"items": {"path": []}},
+    [["retrieve", {"chunks": [None], "trace": None}, 5], ["done", None, None]],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", _HOSTILE, ids=repr)
+@pytest.mark.parametrize("last", [_search(), _ASK, _BRAIN, _LIST, _THREE, _OPS])
+def test_no_answer_breaks_the_harness(last: Call, body: Any) -> None:
+    """An answer that is no stream, to a question, ended the search with an error of the harness."""
+    program = Program((_THREE, last), listens=True)
+    name = last.route if last is not _THREE else "events"
+    findings = _findings(program, _on(name, lambda _: body))
+    assert findings
+    assert all(finding.difference.rule for finding in findings)
+    disagreement = Disagreement(program, findings[0].answers, findings[0].difference, steady=True)
+    assert case_file(disagreement)
+
+
 def test_what_the_contract_leaves_open_is_not_a_finding() -> None:
     def free(call: Call, answer: ProgramAnswer) -> ProgramAnswer:
         if call.route != "search" or not isinstance(answer.body, dict):
