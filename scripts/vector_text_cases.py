@@ -29,11 +29,13 @@ def front_matter() -> list[dict[str, Any]]:
             "metadata": {"$equals": metadata} if metadata else absent,
         }))  # fmt: skip
         tags = entry["tags"]
-        others = {str(value) for value in metadata.values()} - set(tags)
+        others = sorted({str(value) for value in metadata.values()} - set(tags))
+        if isinstance(metadata.get("tags"), str):
+            others = [metadata["tags"]]
         tagged += [(note, {"text": text, "query": words[-1], "tag": tag, "paths": ["a.md"]})
                    for tag in dict.fromkeys(tags)]  # fmt: skip
         tagged += [(f"not {note}", {"text": text, "query": words[-1], "tag": tag, "paths": []})
-                   for tag in sorted(others)[:1]]  # fmt: skip
+                   for tag in others[:1]]  # fmt: skip
     document = {"a.md": "${v.text}"}
     return [
         case("front-matter", "Front matter is split off as the vectors have it", rules, shown,
