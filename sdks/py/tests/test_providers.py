@@ -20,7 +20,7 @@ from memoryd.config import Config
 from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, normalize
 from memoryd.index import Index, IndexedDocument
 from memoryd.models import Ask, RetrievalRequest
-from memoryd.providers import ConfigError, Providers, providers
+from memoryd.providers import ConfigError, Providers, _Factory, providers
 from memoryd.reader import AnswerEnd, ModelReader
 from memoryd.search import RetrievalResult, Retriever
 from memoryd.upstream import SilenceTimeout, UpstreamError
@@ -280,3 +280,11 @@ async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
         b"event: done",
     ]
     assert b'"ok": false' in sent[-1]
+
+
+def test_an_empty_base_address_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client would read the variable itself, and take the empty string for an address."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": ""}
+    client, _ = _Factory(env)._openai("openai")
+    assert str(client.base_url) == "https://api.openai.com/v1/"

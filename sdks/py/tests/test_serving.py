@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -207,3 +207,31 @@ def test_the_daemon_never_prints_the_token(tmp_path: Path) -> None:
         assert daemon.process.stdout is not None
         assert token not in daemon.process.stdout.read()
     assert token not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "",
+        "POST /v1/br",
+        "POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nzeb",
+    ],
+)
+def test_a_request_that_never_ends_is_ended(tmp_path: Path, request_: str) -> None:
+    with _daemon(tmp_path, JB_REQUEST_TIMEOUT="0.5") as daemon:
+        host, port = daemon.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
+            connection.sendall(request_.encode())
+            with suppress(ConnectionResetError):
+                assert connection.recv(65536) == b""
+        assert daemon.http.get("/healthz").is_success
+
+
+def test_the_request_timeout_does_not_end_streams(tmp_path: Path) -> None:
+    with (
+        _daemon(tmp_path, JB_REQUEST_TIMEOUT="0.5") as daemon,
+        daemon.listening("/v1/brains/b/events") as stream,
+    ):
+        stream.settimeout(2)
+        with pytest.raises(TimeoutError):
+            _rest(stream)

@@ -46,6 +46,7 @@ export async function serve(
       reader: settings.reader,
       pending,
       authToken: settings.authToken,
+      requestSeconds: settings.requestSeconds,
       version: { name: "memoryd-ts", version: "0.1.0", contract: "1", runId: settings.runId },
     },
     log,

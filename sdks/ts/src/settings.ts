@@ -23,6 +23,8 @@ export interface Settings {
   reader: Reader | undefined;
   reranker: Reranker | undefined;
   runId: string | undefined;
+  /** How long a request may take to arrive completely. */
+  requestSeconds: number;
   /** The bearer token that requests must send; undefined if the daemon is open to all. */
   authToken: string | undefined;
 }
@@ -41,6 +43,7 @@ export function settingsFrom(env: Environment): Settings {
     reader: reader(variables),
     reranker: reranker(variables),
     runId: variables.get("MEMCONFORM_RUN_ID"),
+    requestSeconds: variables.secondsOf("JB_REQUEST_TIMEOUT", "60"),
     authToken: authToken(env),
   };
 }
@@ -104,7 +107,7 @@ class Variables {
 
   constructor(env: Environment) {
     this.#env = env;
-    this.seconds = this.#seconds();
+    this.seconds = this.secondsOf("JB_UPSTREAM_TIMEOUT", "30");
   }
 
   get(name: string): string | undefined {
@@ -135,12 +138,12 @@ class Variables {
     return value;
   }
 
-  #seconds(): number {
-    const value = this.get("JB_UPSTREAM_TIMEOUT") ?? "30";
+  secondsOf(name: string, missing: string): number {
+    const value = this.get(name) ?? missing;
     const seconds = Number(value);
     // Node's timers fire at once for delays over 2^31 - 1 ms.
     if (!(seconds > 0 && seconds <= 1_000_000)) {
-      throw new SettingsError(`JB_UPSTREAM_TIMEOUT=${value}: must be a number of seconds`);
+      throw new SettingsError(`${name}=${value}: must be a number of seconds`);
     }
     return seconds;
   }

@@ -25,8 +25,9 @@ const (
 )
 
 const (
-	defaultTimeout    = 30 * time.Second
-	defaultOllamaHost = "127.0.0.1:11434"
+	defaultTimeout        = 30 * time.Second
+	defaultRequestTimeout = 60 * time.Second
+	defaultOllamaHost     = "127.0.0.1:11434"
 )
 
 // Config is a validated configuration: consistent, and complete for the providers it names.
@@ -37,7 +38,9 @@ type Config struct {
 
 	QueryPrefix string
 	Timeout     time.Duration // the longest silence allowed to an upstream
-	RunID       string
+	// RequestTimeout limits the time in which the head of a request arrives, and then its body.
+	RequestTimeout time.Duration
+	RunID          string
 }
 
 // Provider is a service and what is needed to call it. Model and URL may be empty if the service or
@@ -56,8 +59,10 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		LLM:         e.llm(),
 		Embed:       e.embed(),
 		QueryPrefix: getenv("JB_EMBED_QUERY_PREFIX"),
-		Timeout:     e.timeout(),
-		RunID:       getenv("MEMCONFORM_RUN_ID"),
+		Timeout:     e.seconds("JB_UPSTREAM_TIMEOUT", defaultTimeout),
+
+		RequestTimeout: e.seconds("JB_REQUEST_TIMEOUT", defaultRequestTimeout),
+		RunID:          getenv("MEMCONFORM_RUN_ID"),
 	}
 	config.Rerank = e.rerank(config.LLM)
 	return config, e.err
@@ -178,15 +183,15 @@ func (e *environment) rerank(llm Provider) Provider {
 	return provider
 }
 
-func (e *environment) timeout() time.Duration {
-	value := e.getenv("JB_UPSTREAM_TIMEOUT")
+func (e *environment) seconds(variable string, missing time.Duration) time.Duration {
+	value := e.getenv(variable)
 	if value == "" {
-		return defaultTimeout
+		return missing
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(seconds > 0) || seconds > math.MaxInt64/float64(time.Second) {
-		e.refuse("JB_UPSTREAM_TIMEOUT=%s: a number of seconds is wanted", value)
-		return defaultTimeout
+		e.refuse("%s=%s: a number of seconds is wanted", variable, value)
+		return missing
 	}
 	return time.Duration(seconds * float64(time.Second))
 }

@@ -13,7 +13,7 @@ func fromEnv(env map[string]string) (Config, error) {
 func TestEmptyEnvironment(t *testing.T) {
 	got, err := fromEnv(map[string]string{"OPENAI_API_KEY": "sk", "ANTHROPIC_API_KEY": "ak"})
 	none := Provider{Name: None}
-	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second}
+	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second, RequestTimeout: time.Minute}
 	if err != nil || got != want {
 		t.Errorf("a key selects no provider: %+v, %v", got, err)
 	}
@@ -24,7 +24,7 @@ func TestProviders(t *testing.T) {
 		"JB_LLM_PROVIDER": "anthropic", "JB_LLM_MODEL": "reads", "ANTHROPIC_API_KEY": "ak",
 		"JB_EMBED_PROVIDER": "openai", "JB_EMBED_MODEL": "embeds", "OPENAI_API_KEY": "sk",
 		"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "JB_EMBED_QUERY_PREFIX": "query: ",
-		"JB_RERANK_PROVIDER": "llm", "JB_UPSTREAM_TIMEOUT": "1.5", "MEMCONFORM_RUN_ID": "run-7",
+		"JB_RERANK_PROVIDER": "llm", "JB_UPSTREAM_TIMEOUT": "1.5", "JB_REQUEST_TIMEOUT": "2", "MEMCONFORM_RUN_ID": "run-7",
 	})
 	want := Config{
 		LLM:         Provider{Name: Anthropic, Model: "reads", Key: "ak"},
@@ -32,7 +32,9 @@ func TestProviders(t *testing.T) {
 		Rerank:      Provider{Name: LLM, Model: "reads"},
 		QueryPrefix: "query: ",
 		Timeout:     1500 * time.Millisecond,
-		RunID:       "run-7",
+
+		RequestTimeout: 2 * time.Second,
+		RunID:          "run-7",
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
@@ -73,6 +75,7 @@ func TestInvalidVariablesAreRefused(t *testing.T) {
 		{"JB_RERANK_PROVIDER=http JB_RERANK_URL=nowhere", "JB_RERANK_URL"},
 		{"JB_RERANK_PROVIDER=llm JB_LLM_PROVIDER=fake", "JB_LLM_PROVIDER=fake is no language model"},
 		{"JB_UPSTREAM_TIMEOUT=0", "JB_UPSTREAM_TIMEOUT=0"},
+		{"JB_REQUEST_TIMEOUT=0", "JB_REQUEST_TIMEOUT=0"},
 		{"JB_UPSTREAM_TIMEOUT=NaN", "JB_UPSTREAM_TIMEOUT=NaN"},
 		{"JB_UPSTREAM_TIMEOUT=1e300", "JB_UPSTREAM_TIMEOUT=1e300"},
 		{"JB_UPSTREAM_TIMEOUT=soon", "JB_UPSTREAM_TIMEOUT=soon"},

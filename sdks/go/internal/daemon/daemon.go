@@ -26,8 +26,6 @@ const (
 	// allows 5 s in total.
 	grace = 2 * time.Second
 
-	headerTimeout = 30 * time.Second
-
 	// pingAfter is well below the 25 s of silence that the contract allows.
 	pingAfter = 15 * time.Second
 )
@@ -87,11 +85,12 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 		Reader:    p.reader,
 		Token:     o.Token,
 		Loopback:  loopback(listener.Addr()),
-		Streams:   ctx,
+		BodyAfter: c.RequestTimeout,
+		Stopping:  ctx.Done(),
 		PingAfter: pingAfter,
 	}
 	slog.Info("starting", "embedder", c.Embed.Name, "reader", c.LLM.Name, "reranker", c.Rerank.Name)
-	err = serve(ctx, listener, api.Handler(), announce)
+	err = serve(ctx, listener, api.Handler(), c.RequestTimeout, announce)
 	end()
 	warming.Wait()
 	return errors.Join(err, store.Close())
@@ -103,12 +102,14 @@ func loopback(address net.Addr) bool {
 }
 
 // serve returns after ctx ends and open requests have finished or used up their grace.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, announce io.Writer) error {
+func serve(
+	ctx context.Context, listener net.Listener, handler http.Handler, headTimeout time.Duration, announce io.Writer,
+) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
 		Handler:           markParsed(handler),
-		ReadHeaderTimeout: headerTimeout,
+		ReadHeaderTimeout: headTimeout,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ConnContext:       withConnection,
 		ConnState:         expectRequest,

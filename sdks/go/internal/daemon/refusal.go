@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -13,9 +12,9 @@ import (
 )
 
 // net/http answers requests that it cannot parse itself, in plain text and before any handler: a
-// malformed request line or escape, a missing or invalid Host header. It has no hook for that, so
-// its response is replaced as it is written. Any other response passes unchanged, including one that
-// a later net/http may word differently.
+// malformed request line or escape, a missing or invalid Host header. It has no hook for that. But
+// what is written while no handler has the request can only be such a response, so a problem is
+// written in its place, whatever its words.
 
 // problemListener accepts connections that replace such a response by a problem.
 type problemListener struct{ net.Listener }
@@ -33,31 +32,25 @@ func (l problemListener) Accept() (net.Conn, error) {
 
 type connection struct {
 	*net.TCPConn
-	parsed atomic.Bool // a handler has the request: what is written now is its response
+	parsed  atomic.Bool // a handler has the request: what is written now is its response
+	refused atomic.Bool // the problem is written; net/http closes the connection
 }
 
-var (
-	refusalStart = []byte("HTTP/1.1 ")
-	refusalWords = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
-)
-
 func (c *connection) Write(p []byte) (int, error) {
-	if c.parsed.Load() || !bytes.HasPrefix(p, refusalStart) {
+	if c.parsed.Load() {
 		return c.TCPConn.Write(p)
 	}
-	_, reason, found := bytes.Cut(p, refusalWords)
-	if !found {
-		return c.TCPConn.Write(p)
-	}
-	if _, err := c.TCPConn.Write(refusal(string(reason))); err != nil {
-		return 0, err
+	if !c.refused.Swap(true) {
+		if _, err := c.TCPConn.Write(refusal()); err != nil {
+			return 0, err
+		}
 	}
 	return len(p), nil
 }
 
 // refusal returns a complete response, with the contract's only status for an unparsable request.
-func refusal(reason string) []byte {
-	p := problem.Invalid("not a valid HTTP request: %s", reason)
+func refusal() []byte {
+	p := problem.Invalid("the request is not valid HTTP")
 	body, _ := wire.Marshal(p.Body()) // cannot fail: strings and a number
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		p.Code.Status(), http.StatusText(p.Code.Status()), problem.MediaType, len(body), body)

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,7 @@ func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 		"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
 		"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
 		"GET /healthz\r\n\r\n",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\nContent-Length: 2\r\n\r\n{}",
 		"nonsense\r\n\r\n",
 		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: odd\r\n\r\n",
 		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
@@ -94,7 +97,7 @@ func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 
 func TestDocumentThatLooksLikeARefusalIsReadUnchanged(t *testing.T) {
 	address := start(t, Options{})
-	content := "HTTP/1.1 400 Bad Request" + string(refusalWords) + strings.Repeat("x", 100_000)
+	content := string(refusal()) + strings.Repeat("x", 100_000)
 	for _, request := range []struct{ method, target, body string }{
 		{"POST", "/v1/brains", `{"brainId":"b"}`},
 		{"PUT", "/v1/brains/b/documents?path=a", content},
@@ -141,5 +144,30 @@ func TestOpenStreamsDoNotDelayShutdown(t *testing.T) {
 		if got := exchange(t, address, request); got.StatusCode >= 300 {
 			t.Errorf("%d", got.StatusCode)
 		}
+	}
+}
+
+func TestRequestThatNeverEndsIsEnded(t *testing.T) {
+	o := Options{}
+	o.Config.RequestTimeout = 300 * time.Millisecond
+	address := start(t, o)
+	for _, request := range []string{
+		"POST /v1/br",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\n",
+		"POST /v1/brains HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nzeb",
+		"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nz",
+	} {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = connection.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := io.WriteString(connection, request); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(connection); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: still open", request)
+		}
+		_ = connection.Close()
 	}
 }

@@ -2,7 +2,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -22,8 +21,11 @@ type API struct {
 	Token    string // required of every request except health; empty if none is
 	Loopback bool   // whether the daemon listens on a loopback address
 
-	// Streams is cancelled when open streams must end.
-	Streams context.Context
+	// BodyAfter is how long the body of a request may take to arrive; zero means for ever.
+	BodyAfter time.Duration
+
+	// Stopping is closed when open streams must end.
+	Stopping <-chan struct{}
 	// PingAfter is the longest silence of an events stream.
 	PingAfter time.Duration
 }
@@ -50,7 +52,7 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.batchDocuments})
 	mux.Handle("/v1/brains/{brain}/events", methods{http.MethodGet: a.events})
 	mux.Handle("/", methods{})
-	return survive(a.authenticate(a.refuseForeign(refuseStrangePaths(limitBody(mux)))))
+	return survive(a.hurry(a.authenticate(a.refuseForeign(refuseStrangePaths(limitBody(mux))))))
 }
 
 func (a *API) health(w http.ResponseWriter, _ *http.Request) error {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -32,7 +31,6 @@ func newTestServer(t *testing.T, answers reader.Reader, set ...func(*API)) *http
 		Store:     store,
 		Retriever: retrieve.Retriever{Embedder: embed.FeatureHash{}},
 		Reader:    answers,
-		Streams:   context.Background(),
 		PingAfter: time.Minute,
 	}
 	if _, err := store.Create(t.Context(), "b", nil); err != nil {

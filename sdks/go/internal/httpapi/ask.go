@@ -44,7 +44,13 @@ func (a *API) ask(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(a.Streams, cancel)()
+	go func() {
+		select {
+		case <-a.Stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	result, err := a.Retriever.Retrieve(ctx, b, request)
 	if err != nil {
 		return err

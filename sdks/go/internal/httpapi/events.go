@@ -33,7 +33,7 @@ func (a *API) forward(r *http.Request, s *stream, changes <-chan feed.Change) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-a.Streams.Done():
+		case <-a.Stopping:
 			return
 		case change, open := <-changes:
 			if !open {

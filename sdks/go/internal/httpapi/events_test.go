@@ -130,7 +130,7 @@ func TestStreamEndsWithItsBrain(t *testing.T) {
 
 func TestStreamPingsUntilTheDaemonEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	server := newTestServer(t, nil, func(a *API) { a.Streams, a.PingAfter = ctx, 10*time.Millisecond })
+	server := newTestServer(t, nil, func(a *API) { a.Stopping, a.PingAfter = ctx.Done(), 10*time.Millisecond })
 	l := listen(t, server, "b")
 	for range 3 {
 		if got := l.next(); got != "event: ping|data: ok" {

@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"memoryd/internal/problem"
 )
@@ -55,6 +57,24 @@ func refuseStrangePaths(next http.Handler) http.Handler {
 	})
 }
 
+// hurry ends the connection of a request whose body does not arrive in time. limitBody lifts the
+// deadline once it has the body, and net/http before the next request.
+func (a *API) hurry(next http.Handler) http.Handler {
+	if a.BodyAfter == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without a body, net/http already waits for the end of the connection.
+		if r.ContentLength != 0 {
+			if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.BodyAfter)); err != nil {
+				fail(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // limitBody reads the body of every request, up to the limit.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,6 +82,12 @@ func limitBody(next http.Handler) http.Handler {
 		if err != nil {
 			fail(w, r, err)
 			return
+		}
+		if r.ContentLength != 0 {
+			if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+				fail(w, r, err)
+				return
+			}
 		}
 		r.Body = io.NopCloser(body)
 		next.ServeHTTP(w, r)
@@ -75,6 +101,9 @@ func readBody(r *http.Request) (*bytes.Buffer, error) {
 	}
 	read, err := body.ReadFrom(io.LimitReader(r.Body, bodyLimit+1))
 	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			panic(http.ErrAbortHandler) // the client still sends, and net/http would read on
+		}
 		return nil, problem.Invalid("cannot read the body: %v", err)
 	}
 	if read <= bodyLimit {

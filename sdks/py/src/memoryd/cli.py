@@ -14,6 +14,7 @@ import uvicorn
 
 from memoryd.app import create_app
 from memoryd.config import Config
+from memoryd.protocol import deadline_protocol
 from memoryd.providers import ConfigError
 from memoryd.streams import Streams
 
@@ -74,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     streams = Streams()
     settings = uvicorn.Config(
         create_app(config, streams, loopback=_is_loopback(listener)),
-        http="httptools",
+        http=deadline_protocol(config.request_timeout_s),
         ws="none",
         loop="uvloop",
         log_level="warning",

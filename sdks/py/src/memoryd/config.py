@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoryd.providers import ConfigError, Providers, providers
+from memoryd.providers import ConfigError, Providers, providers, seconds
 
 _TOKEN = re.compile("[!-~]+")
 
@@ -17,6 +17,8 @@ class Config:
     query_prefix: str = ""
     """Prepended to queries, but not to chunks, before they are embedded."""
     run_id: str | None = None
+    request_timeout_s: float = 60.0
+    """How long a request may take to arrive completely."""
     auth_token: str | None = field(default=None, repr=False)
     """The bearer token that requests must send; None if the daemon is open to all."""
 
@@ -37,6 +39,7 @@ class Config:
             home=home,
             providers=providers(env),
             query_prefix=env.get("JB_EMBED_QUERY_PREFIX", ""),
-            run_id=env.get("MEMCONFORM_RUN_ID"),
+            run_id=env.get("MEMCONFORM_RUN_ID") or None,
+            request_timeout_s=seconds(env, "JB_REQUEST_TIMEOUT", 60.0),
             auth_token=token,
         )

@@ -43,6 +43,18 @@ def providers(env: Mapping[str, str]) -> Providers:
     return _Factory(env).make()
 
 
+def seconds(env: Mapping[str, str], name: str, default: float) -> float:
+    """Read a number of seconds; raises ConfigError if the variable is anything else."""
+    value = env.get(name) or str(default)
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ConfigError(f"{name}={value}: must be a number of seconds")
+    return number
+
+
 class _Factory:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -84,14 +96,8 @@ class _Factory:
             raise ConfigError(f"{name} must be an http(s) address")
 
     def _silence_timeout(self, name: str, secret: str | None = None) -> SilenceTimeout:
-        value = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
-        if not 0 < seconds < math.inf:
-            raise ConfigError(f"JB_UPSTREAM_TIMEOUT={value}: must be a number of seconds")
-        return SilenceTimeout(name, seconds, secret)
+        limit = seconds(self._env, "JB_UPSTREAM_TIMEOUT", _DEFAULT_TIMEOUT_S)
+        return SilenceTimeout(name, limit, secret)
 
     def _reader(self, provider: str) -> Reader | None:
         match provider:
@@ -144,7 +150,7 @@ class _Factory:
         key = self._required("ANTHROPIC_API_KEY", provider)
         anthropic = AsyncAnthropic(
             api_key=key,
-            base_url=self._env.get("ANTHROPIC_BASE_URL") or None,
+            base_url=self._env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
             max_retries=RETRIES,
         )
         self._close_hooks.append(anthropic.close)
@@ -169,7 +175,7 @@ class _Factory:
 
         client = AsyncOpenAI(
             api_key=key,
-            base_url=base_url,
+            base_url=base_url or "https://api.openai.com/v1",  # not an empty OPENAI_BASE_URL
             max_retries=RETRIES,
         )
         self._close_hooks.append(client.close)

@@ -26,7 +26,8 @@ const STRAY_SLASH = /^[^?]*(?:%2f|\/(?:\?|$))/i;
 export function createApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
   let local: boolean | undefined;
   const isLocal = () => (local ??= isLoopback(app.server.address() as AddressInfo));
-  const { authToken } = services;
+  const { authToken, requestSeconds } = services;
+  const requestMs = Math.ceil(requestSeconds * 1000);
   const problemWith = authToken === undefined ? originGuard(isLocal) : tokenGuard(authToken);
   const app = Fastify({
     loggerInstance: log,
@@ -34,7 +35,13 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
     // A brain id that is too long must be a validation error, not an unknown route.
     routerOptions: { maxParamLength: 2 ** 16 },
     // A hook rejects requests without a Host, because Node's own response has no body.
-    http: { requireHostHeader: false },
+    http: {
+      requireHostHeader: false,
+      headersTimeout: requestMs,
+      // Node looks at its connections at intervals only.
+      connectionsCheckingInterval: Math.min(requestMs / 4, 10_000),
+    },
+    requestTimeout: requestMs,
     clientErrorHandler: onClientError,
     frameworkErrors: (error, { raw }, reply) => {
       // These errors bypass the hooks, so requests are guarded here too.

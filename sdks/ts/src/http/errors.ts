@@ -24,8 +24,9 @@ export function onError(
 }
 
 /** Respond to malformed HTTP, which never becomes a request, on the socket itself. */
-export function onClientError(_error: Error, socket: Socket): void {
-  if (!socket.writable) {
+export function onClientError(error: Error, socket: Socket): void {
+  const isTimeout = "code" in error && error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  if (isTimeout || !socket.writable) {
     socket.destroy();
     return;
   }

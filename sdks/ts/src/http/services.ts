@@ -10,6 +10,8 @@ export interface Services {
   reader: Reader | undefined;
   pending: PendingRequests;
   authToken: string | undefined;
+  /** How long a request may take to arrive completely. */
+  requestSeconds: number;
   version: { name: string; version: string; contract: string; runId: string | undefined };
 }
 
