@@ -114,14 +114,14 @@ def patched_copy(
     """Copy the inputs of an SDK's build into `builds`, unless there is a copy, and patch it.
 
     Raises:
-        UsageError: `not_mutable` if a text does not occur exactly once in its file, or if the
+        DaemonError: `not_mutable` if a text does not occur exactly once in its file, or if the
             manifest does not list the inputs of its build as files below its own folder.
     """
     copy = builds / "source"
     if copy.exists():
         return copy
     if manifest.build is None or any(glob.startswith("${") for glob in manifest.build.inputs):
-        raise UsageError(
+        raise DaemonError(
             f"{manifest.name}: its source cannot be patched",
             code="not_mutable",
             hint="[build] inputs must name the sources, relative to the sdk.toml",
@@ -146,14 +146,14 @@ def patched_copy(
 def _patch(name: str, folder: Path, edit: SourceEdit) -> None:
     path = folder / edit.file
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise UsageError(
+        raise DaemonError(
             f"{name}: {edit.file} is not an input of the build",
             code="not_mutable",
             hint="name a file that [build] inputs match, relative to the sdk.toml",
         )
     source = path.read_text(encoding="utf-8")
     if (count := source.count(edit.find)) != 1:
-        raise UsageError(
+        raise DaemonError(
             f"{name}: {edit.file} has {count} times, and must have once: {edit.find!r}",
             code="not_mutable",
             hint="adapt `find` of the mutant to the source",

@@ -37,7 +37,7 @@ from memconform.contract.wire import Profile
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.errors import ExitCode, UsageError
+from memconform.errors import DaemonError, ExitCode, UsageError
 from memconform.fakes.mutant import MutantRunner, mutant_of, patched_copy
 from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
@@ -260,7 +260,7 @@ def test_a_copy_of_the_inputs_is_patched_and_the_sources_are_not(tmp_path: Path)
 )
 def test_a_patch_that_does_not_apply_is_refused(edit: SourceEdit, why: str, tmp_path: Path) -> None:
     runner = _sdk(tmp_path / "sdk")
-    with pytest.raises(UsageError, match=why):
+    with pytest.raises(DaemonError, match=why):
         patched_copy(runner.manifest, runner.folder, [edit], tmp_path / "builds")
     assert not (tmp_path / "builds" / "source").exists()
 
