@@ -2,6 +2,7 @@ package files
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,7 +13,7 @@ import (
 func linked(t *testing.T, root string) {
 	t.Helper()
 	outside := t.TempDir()
-	write(t, outside, "secret/a.md", "secret")
+	plant(t, outside, "secret/a.md", "secret")
 	for name, target := range map[string]string{
 		"link": outside, "inner": "folder", "link.md": Join(outside, "secret/a.md"), "loop": "loop",
 	} {
@@ -24,7 +25,7 @@ func linked(t *testing.T, root string) {
 
 func TestLinksAreNotFollowed(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "folder/a.md", "a")
+	plant(t, root, "folder/a.md", "a")
 	linked(t, root)
 	for path, want := range map[string]Kind{
 		"folder": Folder, "folder/a.md": Regular, "folder/no.md": Absent, "folder/a.md/no": Absent, "no/no": Absent,
@@ -52,7 +53,7 @@ func TestList(t *testing.T) {
 	for _, path := range []string{
 		"b.md", "a-b", "a/b.md", "a/c/d.md", "_h.md", "_g/e.md", "only/_hidden.md", "bad\\name", "é", "\uFFFF", "𝔸",
 	} {
-		write(t, root, path, "12345")
+		plant(t, root, path, "12345")
 	}
 	linked(t, root)
 	if err := os.Mkdir(Join(root, "empty"), 0o755); err != nil {
@@ -121,7 +122,7 @@ func TestMatch(t *testing.T) {
 func TestOnlyOneDeepFolderIsOpenAtATime(t *testing.T) {
 	root := t.TempDir()
 	deep := strings.Repeat("x/", 900) + "a.md"
-	write(t, root, deep, "a")
+	plant(t, root, deep, "a")
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
@@ -136,5 +137,17 @@ func TestOnlyOneDeepFolderIsOpenAtATime(t *testing.T) {
 		if found, err := NewTree(root).HoldsDocument(t.Context(), "x", passOver); err != nil || found != want {
 			t.Errorf("%v, %v", found, err)
 		}
+	}
+}
+
+// plant writes a file as somebody other than a daemon would.
+func plant(t *testing.T, root, path, content string) {
+	t.Helper()
+	file := Join(root, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
