@@ -197,3 +197,36 @@ def test_files_and_commands_of_an_example_are_found() -> None:
     text = "`a.json`\n\n```json\n{}\n```\n\n```sh\nmemconform run \\\n  --sdk a#go   # all\n```\n"
     assert _files(text) == {"a.json": "{}\n"}
     assert _commands(text) == [["memconform", "run", "--sdk", "a#go"]]
+
+
+def test_the_complete_sdk_toml_runs_as_it_stands(memconform: Call, workspace: Path) -> None:
+    """Only the daemon is ours: a memory.py that starts the Python one."""
+    text = (CHECKOUT / "sdks" / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"sdk\.toml: begin -->\n```toml\n(.+?)^```", text, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    (workspace / "sdk.toml").write_text(block[1])
+    source = str(CHECKOUT / "sdks" / "py" / "src")
+    (workspace / "memory.py").write_text(
+        f"import runpy, sys\nsys.path.insert(0, {source!r})\n"
+        "runpy.run_module('memoryd', run_name='__main__', alter_sys=True)\n"
+    )
+    doctor = memconform("doctor", "--sdk", "sdk.toml", "--upstream", "scripted")
+    assert doctor.code == 0, doctor.out
+    assert "ok   search hybrid-rerank" in doctor.out
+    # A build is announced, and ends with its duration, where nobody watches a terminal.
+    lines = [line for line in doctor.err.splitlines() if "mine" in line]
+    assert lines[0] == "  building mine (once, until its sources change)"
+    assert re.fullmatch(r"  built mine in \d+ s", lines[-1])
+    assert re.search(r"^ok   build +built mine in \d+ s$", doctor.out, re.MULTILINE)
+    (workspace / "memory.py").write_text((workspace / "memory.py").read_text() + "# changed\n")
+    cases = ("--case", "ask-usage", "--case", "rank-rerank", "--case", "upstream-chat-ollama")
+    conform = memconform("conform", "--sdk", "sdk.toml", *cases, "--json", "-")
+    assert conform.code == 0, conform.err
+    assert "built mine in " in conform.err
+    [sdk] = json.loads(conform.out)["sdks"]
+    results = {case["case"]: case["checks"][0]["result"] for case in sdk["cases"]}
+    assert results == {
+        "ask-usage": "pass",
+        "rank-rerank": "pass",
+        "upstream-chat-ollama": "not_applicable",
+    }
