@@ -1,24 +1,18 @@
 """A change that one SDK leaves half done is undone by the start of any other."""
 
-import asyncio
-import base64
-import itertools
-import random
 import secrets
 import shutil
-import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
 from memconform.daemons.runner import Launch
-from tests.conftest import WAIT_SECONDS, runnable
-from tests.integration.half_done import CHANGES, Planted, is_journal, locked, plant_all
+from tests.conftest import WAIT_SECONDS
+from tests.integration.half_done import CHANGES, Planted, locked, plant_all
 from tests.integration.serving import CHECKOUT
 
 
@@ -166,94 +160,3 @@ async def test_a_recreated_brain_gets_nothing_of_the_old_one(sdk: str, tmp_path:
     async with _daemon(sdk, tmp_path) as (_, client):
         assert await _paths(client, "b") == []
         assert (home / "descriptions" / "b.txt").read_text() == "second"
-
-
-_DOCUMENTS = 40
-
-
-def _operations(round_: int) -> list[dict[str, str]]:
-    """A rotation of all documents, so that a change that is half done is a document lost."""
-    names = [f"d{n}/_{n}" for n in range(_DOCUMENTS)]
-    ops = [{"type": "rename", "path": names[-1], "to": "t"}]
-    ops += [
-        {"type": "rename", "path": a, "to": b} for a, b in reversed(list(itertools.pairwise(names)))
-    ]
-    text = base64.b64encode(f"{round_}".encode()).decode()
-    return [
-        *ops,
-        {"type": "rename", "path": "t", "to": names[0]},
-        {"type": "write", "path": "round/of", "content_base64": text},
-    ]
-
-
-async def _kill_under_load(sdk: str, folder: Path, delay_s: float) -> None:
-    """Rotate the documents of brain `b` until the daemon is killed, at a random moment."""
-    async with _daemon(sdk, folder) as (daemon, client):
-        await client.post("/v1/brains", json={"brainId": "b"})
-        if not await _paths(client, "b"):
-            ops = [
-                {
-                    "type": "write",
-                    "path": f"d{n}/_{n}",
-                    "content_base64": base64.b64encode(f"{n}".encode()).decode(),
-                }
-                for n in range(_DOCUMENTS)
-            ]
-            answer = await client.post("/v1/brains/b/documents/batch-ops", json={"ops": ops})
-            assert answer.status_code == 200, answer.text
-
-        async def load() -> None:
-            for round_ in itertools.count():
-                body = {"ops": _operations(round_)}
-                answer = await client.post("/v1/brains/b/documents/batch-ops", json=body)
-                assert answer.status_code == 200, answer.text
-                await client.post("/v1/brains", json={"brainId": f"made-{round_ % 3}"})
-                await client.delete(
-                    f"/v1/brains/made-{round_ % 3}", headers={"X-Confirm-Delete": "yes"}
-                )
-
-        task = asyncio.create_task(load())
-        await asyncio.sleep(delay_s)
-        assert daemon.process is not None
-        daemon.process.signal(signal.SIGKILL)
-        with pytest.raises(httpx.TransportError):
-            await task
-
-
-def _require_whole(home: Path) -> None:
-    planted = Planted(home)
-    files = planted.files("b")
-    files.pop("round/of", None)
-    assert sorted(files) == sorted(f"d{n}/_{n}" for n in range(_DOCUMENTS))
-    assert sorted(files.values()) == sorted(str(n) for n in range(_DOCUMENTS))
-    # All documents have moved by the same number of places: no change is half done.
-    moved = {(int(path.partition("_")[2]) - int(text)) % _DOCUMENTS for path, text in files.items()}
-    assert len(moved) == 1
-
-
-async def _kill_and_start(writer: str, readers: Sequence[str], folder: Path, rounds: int) -> int:
-    """Kill one SDK and start the others in turn; returns how many changes were half done."""
-    home = folder / "state"
-    half_done = 0
-    for round_ in range(rounds):
-        # Any moment will do: what is tested is what the next start makes of it.
-        await _kill_under_load(writer, folder, random.uniform(0.05, 0.4))
-        journals = list((home / "staging").glob("*/*/journal"))
-        assert all(map(is_journal, journals))
-        half_done += len(journals)
-        async with _daemon(readers[round_ % len(readers)], folder):
-            _require_whole(home)
-            assert not list((home / "staging").glob("*/*/journal"))
-    return half_done
-
-
-async def test_another_sdk_undoes_what_a_kill_left(sdk: str, tmp_path: Path) -> None:
-    """One round for each other SDK."""
-    readers = [name for name in runnable() if name != sdk] or [sdk]
-    await _kill_and_start(sdk, readers, tmp_path, len(readers))
-
-
-@pytest.mark.slow
-async def test_another_sdk_undoes_what_many_kills_left(sdk: str, tmp_path: Path) -> None:
-    half_done = await _kill_and_start(sdk, runnable(), tmp_path, 30)
-    assert half_done > 0
