@@ -9,11 +9,16 @@ from memoryd.problems import Problem
 
 @pytest.mark.parametrize(
     "number",
-    ["9007199254740993", "0.10000000000000001", "5.0", "-0", "1E+308", "1e-400", "1" * 309],
+    ["9007199254740993", "0.10000000000000001", "5.0", "42", "-0.0", "1E+308", "1e-400", "1" * 309],
 )
 def test_numbers_are_kept_as_they_are_written(number: str) -> None:
     text = f'{{"a":[{number}],"b":"c"}}'
     assert exact_json.dumps(exact_json.loads(text)) == text
+
+
+def test_short_numbers_take_no_more_memory_than_usual() -> None:
+    """Eight million numbers of one digit, in a body of 16 MiB, took a gigabyte."""
+    assert exact_json.loads("[1, -0, 0.5]") == [1, 0, 0.5]
 
 
 def test_numbers_beyond_float64_are_found_at_any_depth() -> None:

@@ -6,14 +6,23 @@ from typing import Any
 import simplejson
 from simplejson import RawJSON
 
+_EXACT_LENGTH = 15
+
 
 def loads(text: bytes | str) -> Any:  # noqa: ANN401 - any JSON value
-    """Decode JSON; numbers become RawJSON.
+    """Decode JSON; numbers that a float64 may change become RawJSON.
 
     Raises:
         ValueError: if `text` is not JSON in UTF-8.
     """
-    return simplejson.loads(text, parse_float=RawJSON, parse_int=RawJSON)
+    return simplejson.loads(text, parse_float=_number, parse_int=_number)
+
+
+def _number(text: str) -> int | float | RawJSON:
+    # Up to 15 digits come back; a RawJSON takes ten times the memory of the text.
+    if len(text) > _EXACT_LENGTH or "e" in text.lower():
+        return RawJSON(text)
+    return float(text) if "." in text else int(text)
 
 
 def dumps(value: object) -> str:
