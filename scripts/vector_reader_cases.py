@@ -58,7 +58,8 @@ def prompts() -> list[dict[str, Any]]:
             "messages": [{"role": "system", "content": found["system"][entry["readerMode"]]},
                          {"role": "user", "content": entry["user"]}],
         }))  # fmt: skip
-    cited, empty = [], []
+    cited: list[tuple[str, dict[str, Any]]] = []
+    empty: list[tuple[str, dict[str, Any]]] = []
     for entry in found["citations"]:
         paths = [f"n{number}.md" for number in range(entry["notes"])]
         value = {

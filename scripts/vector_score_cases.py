@@ -15,7 +15,7 @@ def fusion() -> list[dict[str, Any]]:
     rounded = [("", {"rules": [{"kind": "rerank", "reply": {"body": {"results": [
         {"index": 0, "relevance_score": entry["score"]}]}}}], "rounded": entry["rounded"]})
         for entry in found["rounding"]]  # fmt: skip
-    kernel = []
+    kernel: list[tuple[str, dict[str, Any]]] = []
     for entry in found["kernel"]:
         query, [vector] = cosine_vectors([entry["cosine"]])
         rules = [embedding(vector, "heron waits"), embedding(query)]
@@ -23,14 +23,14 @@ def fusion() -> list[dict[str, Any]]:
             "rules": rules, "score": entry["inverse-l2"]}))  # fmt: skip
     fused, nothing = [], []
     for entry in found["cases"]:
-        keyword, vector = dict(entry["keyword"]), dict(entry["vector"])
-        names = sorted({*keyword, *vector})
+        keyword, scores = dict(entry["keyword"]), dict(entry["vector"])
+        names = sorted({*keyword, *scores})
         if not names:
             nothing.append((entry["fusion"], {"fusion": entry["fusion"]}))
         # One size of pool for both legs, and each chunk has a vector.
-        if not names or len(keyword) != len(vector):
+        if not names or len(keyword) != len(scores):
             continue
-        query, rows = cosine_vectors([vector.get(name, -0.5) for name in names])
+        query, rows = cosine_vectors([scores.get(name, -0.5) for name in names])
         tuning = {key: entry[key] for key in ("fusion", "alpha") if key in entry}
         if "k" in entry:
             tuning["rrfK"] = entry["k"]
@@ -74,7 +74,9 @@ def fusion() -> list[dict[str, Any]]:
 def dates() -> list[dict[str, Any]]:
     """A moment shows in the decay of one day; scores of the vectors are those of rrf."""
     found = vectors("dates")
-    good, bad, decays = [], [], []
+    good: list[tuple[str, str]] = []
+    bad: list[tuple[str, str]] = []
+    decays: list[tuple[str, dict[str, Any]]] = []
     for entry in found["moments"]:
         text, seconds = entry["text"], entry["seconds"]
         (bad if seconds is None else good).append((text, text))

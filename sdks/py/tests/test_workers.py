@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
@@ -27,7 +28,9 @@ async def test_a_storm_of_disconnects_starts_no_threads_without_bound() -> None:
     go.set()
     # The slots of the abandoned threads come back.
     async with asyncio.timeout(_WAIT_SECONDS):
-        assert await asyncio.gather(*(workers.run(lambda n=n: n) for n in range(9))) == [*range(9)]
+        assert await asyncio.gather(*(workers.run(partial(int, n)) for n in range(9))) == [
+            *range(9)
+        ]
 
 
 async def test_work_that_is_cancelled_before_it_begins_gives_its_slot_back() -> None:
