@@ -80,7 +80,6 @@ _MUTANTS = "Which mutants"
         "memconform mutate",
         "memconform mutate --profile core --sample 20",
         "memconform mutate --sdk mine --list",
-        "memconform mutate --sdk go --table held-out.yaml",
     ),
     exit_codes={
         ExitCode.OK: "every mutant of a MUST is killed, and the unmodified daemon passes",

@@ -116,10 +116,11 @@ async def converse(
             responses = _ResponseReader(reader, outcome)
             for number, piece in enumerate(pieces):
                 last = number == len(pieces) - 1
-                with suppress(ConnectionError):
-                    # A daemon may answer and close the connection before it has read everything.
-                    writer.write(piece)
-                    await writer.drain()
+                # A daemon may answer and close the connection before it has read everything.
+                if not writer.transport.is_closing():
+                    with suppress(ConnectionError):
+                        writer.write(piece)
+                        await writer.drain()
                 if last and end == "half":
                     await asyncio.sleep(pause)
                     with suppress(OSError):

@@ -15,6 +15,7 @@ STOP_WORDS = frozenset(
     resources.files("memconform.upstream").joinpath("stopwords.txt").read_text().split()
 )
 
+_ASCII_SPACE = " \t\n\r\f\v"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]?")
 _WANTS_SCORES = '{"scores"'
 
@@ -56,7 +57,7 @@ def best_sentence(question: str, notes: Sequence[Note]) -> str:
             score = _count_shared(query_terms, sentence)
             if score > best_score:
                 cited = f" [{number}]" if number else ""
-                best, best_score = sentence.strip() + cited, score
+                best, best_score = sentence.strip(_ASCII_SPACE) + cited, score
     return best
 
 

@@ -11,6 +11,8 @@ from memconform.conformance.matchers import MATCHERS, BadMatcherError, is_rfc333
 from memconform.conformance.pointer import MISSING, resolve
 
 HOLDS: list[tuple[Any, Any]] = [
+    ({"$number": "9007199254740993"}, 9007199254740993),
+    ({"$number": "5"}, 5.0),
     ({"$ascending": True}, ["a", "b", "\uff01", "\U0001f5fc"]),
     ({"$ascending": True}, [1, 2.5, 3]),
     ({"$ascending": False}, ["b", "a"]),
@@ -97,6 +99,8 @@ FAILS: list[tuple[Any, Any]] = [
     ({"$set": [1, 2]}, [1, 2, 3]),
     ({"$multiset": [1, 1, 2]}, [1, 2, 2]),
     ({"$multiset": [1]}, [1, 1]),
+    ({"$number": "9007199254740993"}, 9007199254740992),
+    ({"$number": "5"}, "5"),
     ({"$subset": [1, 1]}, [1]),
     ({"$subset": [1]}, "1"),
     ({"$prefix": [1, 2]}, [1]),

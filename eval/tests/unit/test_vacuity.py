@@ -12,6 +12,10 @@ from memconform.contract.wire import JsonValue
 JUSTIFIED = {
     "search-empty-brain": "an empty brain has nothing to find",
     "doc-list-empty-brain": "an empty brain has nothing to list",
+    "slow-endless": "the connection ends, which it does not by itself",
+    "slow-trickle": "the connection ends, which it does not by itself",
+    "vector-chunk-count": "one vector has no chunk; the variants of the others have theirs",
+    "vector-front-matter-chunks": "some vectors have no chunk; the variants of the others have theirs",
     "stop": "the daemon ends, which it does not by itself",
     "stop-idle-connections": "the daemon ends, which it does not by itself",
 }

@@ -279,7 +279,7 @@ async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
         b"event: error",
         b"event: done",
     ]
-    assert b'"ok": false' in sent[-1]
+    assert b'"ok":false' in sent[-1]
 
 
 def test_an_empty_base_address_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
