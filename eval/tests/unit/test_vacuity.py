@@ -15,7 +15,7 @@ JUSTIFIED = {
     "slow-endless": "the connection ends, which it does not by itself",
     "slow-trickle": "the connection ends, which it does not by itself",
     "vector-chunk-count": "one vector has no chunk; the variants of the others have theirs",
-    "vector-front-matter-chunks": "some vectors have no chunk; the variants of the others have theirs",
+    "vector-front-matter-chunks": "some vectors have no chunk; the other variants have theirs",
     "stop": "the daemon ends, which it does not by itself",
     "stop-idle-connections": "the daemon ends, which it does not by itself",
 }
