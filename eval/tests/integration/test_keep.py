@@ -96,6 +96,7 @@ def _manifest(workspace: Path, name: str, mutation: dict[str, Any]) -> Path:
 
 
 _WRONG_TYPE = {"when": {"target": "/documents/read"}, "headers": {"Content-Type": "text/plain"}}
+_WRONG_SEARCH = {"when": {"target": "/search"}, "headers": {"Content-Type": "text/plain"}}
 _TO_STOP = r"^to stop: Ctrl-C, or kill (\d+)$"
 
 
@@ -158,17 +159,17 @@ def test_a_running_daemon_keeps_the_brain_of_a_failed_case_until_the_end(
 ) -> None:
     """Two SDKs are kept; one of them is then tested as a daemon that was started by hand."""
     plain = _manifest(workspace, "plain", {})
-    mistyped = _manifest(workspace, "mistyped", _WRONG_TYPE)
+    mistyped = _manifest(workspace, "mistyped", _WRONG_SEARCH)
     both = ("conform", "--sdk", plain, "--sdk", mistyped, "--case", "brain-create")
     with _kept(both, workspace, environment) as kept:
         kept.wait_for(_TO_STOP)
         address, pid = _address(kept, "mistyped")
-        by_hand = ("conform", "--sdk", f"url:{address}", "--case", "doc-rename-over")
-        brain = f"{address}/v1/brains/mc-doc-rename-over"
+        by_hand = ("conform", "--sdk", f"url:{address}", "--case", "search-long-query")
+        brain = f"{address}/v1/brains/mc-search-long-query"
         with _kept((*by_hand, "--json", "u.json"), workspace, environment) as second:
             second.wait_for(_TO_STOP)
             assert _address(second, "url-\\S+") == (address, None)
-            assert _run(_first_curl(workspace / "u.json")).endswith("The heron waits.")
+            assert '"The heron waits."' in _run(_first_curl(workspace / "u.json"))
             second.process.send_signal(signal.SIGINT)
             assert second.end() == 1
         assert " 404 " in _get(brain).partition("\r\n")[0]
