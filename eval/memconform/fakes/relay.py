@@ -54,7 +54,8 @@ class Connection:
         self._counter = counter
         self._die = die
         self._raw = bytearray()
-        self._idle = True
+        self._waits = True
+        """Whether nothing of a request has been forwarded yet."""
 
     async def serve(self) -> None:
         monitor = asyncio.create_task(self._close_with_the_daemon())
@@ -64,26 +65,29 @@ class Connection:
             monitor.cancel()
 
     async def _close_with_the_daemon(self) -> None:
-        """Close the client's connection when the daemon closes its own between requests.
+        """Close the client's connection when the daemon closes its own before it has a request.
 
         Otherwise the client's next request would be lost. uvicorn closes idle connections after
-        5 s, which is how long a second daemon takes to start on a busy machine.
+        5 s, which is how long a second daemon takes to start on a busy machine; and daemons end a
+        request that takes too long to arrive.
         """
-        while not (self._idle and self._from_daemon.at_eof()):  # noqa: ASYNC110 - no event to await
+        while not (self._waits and self._from_daemon.at_eof()):  # noqa: ASYNC110 - no event to await
             await asyncio.sleep(_POLL_SECONDS)
         self._to_client.close()
 
     async def _serve(self) -> None:
         while True:
-            self._idle = not self._raw
+            self._waits = True
             parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 26)
             if self._raw:
                 parser.receive_data(bytes(self._raw))
             try:
                 request, body, rest = await self._read_request(parser)
             except h11.RemoteProtocolError:
+                self._waits = False
                 await self._pipe()
                 return
+            self._waits = False
             if request is None:
                 return
             self._raw = bytearray(rest)
@@ -102,7 +106,6 @@ class Connection:
                     self._to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                     parser.send(h11.InformationalResponse(status_code=100, headers=[]))
                 data = await self._from_client.read(_READ)
-                self._idle = False
                 self._raw += data
                 parser.receive_data(data)
                 if not data and request is None:
