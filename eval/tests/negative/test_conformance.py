@@ -92,7 +92,9 @@ def results(
 
 def test_every_case_has_a_mutant() -> None:
     bases = {mutant.finder.base for mutant in check_mutants() if mutant.finder}
-    assert {entry.base for entry in catalog()} == bases
+    # Cases of readers that an SDK does not claim: test_unclaimed_readers breaks them.
+    claimed = [entry for entry in catalog() if entry.case.unclaimed_reader is None]
+    assert {entry.base for entry in claimed} == bases
 
 
 @pytest.mark.parametrize("mutant", _params(check_mutants()))

@@ -15,6 +15,7 @@ from memconform.conformance.mutation.mutants import (
     mutants,
     mutants_of_table,
     read_table,
+    unscored_mutants,
 )
 from memconform.conformance.mutation.results import (
     FalseAlarm,
@@ -48,11 +49,12 @@ SOURCES = {
     "ts": CHECKOUT / "sdks" / "ts",
 }
 
-FROM_SOURCE = [mutant for mutant in mutants() if mutant.mutation.source]
+ALL = (*mutants(), *unscored_mutants())
+FROM_SOURCE = [mutant for mutant in ALL if mutant.mutation.source]
 
 
 def test_every_rule_has_a_mutant() -> None:
-    assert {mutant.rule for mutant in mutants()} == set(rules())
+    assert {mutant.rule for mutant in ALL} == set(rules())
 
 
 def test_every_profile_has_mutants_and_the_total_is_in_the_hundreds() -> None:
@@ -83,7 +85,7 @@ def test_each_reference_sdk_has_mutants_of_its_source() -> None:
 
 def test_each_mutant_breaks_something() -> None:
     nothing = Mutation().model_fields_set | {"when"}
-    for mutant in mutants():
+    for mutant in ALL:
         assert mutant.mutation.model_fields_set - nothing, mutant.id
 
 
