@@ -59,7 +59,7 @@ class Ranked:
             "metadata": Exactly(indexed.metadata) if indexed.metadata else Omittable({}),
         }
         if indexed.title is not None:
-            body["title"] = indexed.title or Omittable("")
+            body["title"] = indexed.title
         return body
 
     @property
