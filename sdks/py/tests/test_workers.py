@@ -24,7 +24,8 @@ async def test_a_storm_of_disconnects_starts_no_threads_without_bound() -> None:
         await asyncio.sleep(0.005)
         task.cancel()
         await asyncio.wait([task])
-    assert threading.active_count() <= before + 3
+    # Threads of other tests may come and go; without a bound, there are 30 more.
+    assert threading.active_count() <= before + 10
     go.set()
     # The slots of the abandoned threads come back.
     async with asyncio.timeout(_WAIT_SECONDS):

@@ -20,7 +20,7 @@ from memconform.fakes.mutation import Mutation
 TABLE = Path(__file__).with_name("table")
 
 UNSCORED = Path(__file__).with_name("unscored")
-"""Mutants that the published score does not cover yet; `--table` tests them, checks refer to them."""
+"""Mutants that the published score does not cover yet; checks may name them by `same_as`."""
 
 
 @cache
