@@ -54,7 +54,6 @@ REASONS = {
     "doc-read-large": "it stores and reads documents",
     "origin-absolute-target": "it serves the brain, and none of these is foreign",
     "origin-host": "it serves the brain, and rejects these",
-    "start-empty": "it serves a search, and states that mode bm25 was used",
     "method-head": "it lists no brains, with and without a body",
     "large-batch-items": "it stores and counts what it acknowledges",
     "ingest-base64-canonical": "it stores documents, and rejects these bodies",
@@ -82,7 +81,7 @@ _REJECTS_404 = {
 }  # fmt: skip
 _REJECTS_400 = {**_REJECTS, "wire-types-brain": 2, "body-refused-brain": 6, "origin-host": 28}
 _LISTS_NOTHING = {
-    "search-empty-brain": 4, "doc-list-empty-brain": 3, "auth-off": 1, "start-empty": 1,
+    "search-empty-brain": 4, "doc-list-empty-brain": 3, "auth-off": 1,
 }  # fmt: skip
 _REJECTS_BODIES = {
     "wire-types-ingest": 1, "wire-null-is-missing": 2, "ingest-missing-key": 3,
