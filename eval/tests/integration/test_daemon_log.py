@@ -46,7 +46,7 @@ async def _written(tmp_path: Path, argv: list[str]) -> tuple[Path, int]:
 async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) -> None:
     log, largest = await _written(tmp_path, _writes(15_000_000))
     # It is cut while it grows; how far it gets depends on who of the two the machine runs.
-    assert largest < 1_400_000_000
+    assert largest < 1_490_000_000
     text = log.read_bytes()
     assert len(text) <= guard.CAP_BYTES
     head, *parts = _OMITTED.split(text)
