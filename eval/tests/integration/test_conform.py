@@ -104,7 +104,11 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
     "cases",
     [
         pytest.param(("--profile", "auth"), id="auth", marks=pytest.mark.sampled),
-        pytest.param((), id="all", marks=pytest.mark.exhaustive),
+        # Those of the test vectors, a quarter of all, take long; the tests of each SDK have them too.
+        pytest.param(
+            ("--case", "[!v]*", "--case", "version*"), id="all", marks=pytest.mark.exhaustive
+        ),
+        pytest.param(("--case", "vector-*"), id="vectors", marks=pytest.mark.slow),
     ],
 )
 def test_the_reference_daemons_are_conformant_without_known_failures(
@@ -114,7 +118,13 @@ def test_the_reference_daemons_are_conformant_without_known_failures(
     ended = memconform("conform", *sdks, *cases, "--json", "c.json", timeout=1_450)
     assert ended.code == 0, ended.err
     for sdk in _report(workspace / "c.json")["sdks"]:
-        results = {check["result"] for case in sdk["cases"] for check in case["checks"]}
+        results = {
+            check["result"]
+            for case in sdk["cases"]
+            # The references claim every reader.
+            if not case["case"].startswith("start-unclaimed-reader")
+            for check in case["checks"]
+        }
         assert results == {"pass"}, sdk["sdk"]
 
 
