@@ -53,7 +53,8 @@ async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) ->
     assert head.startswith(b"line 000000000 ")
     assert guard.HEAD_BYTES - 200_000 < len(head) <= guard.HEAD_BYTES
     assert text.endswith(b"line 014999999 " + b"x" * 84 + b"\n")
-    assert len(parts[-1]) > guard.TAIL_BYTES // 2
+    # A writer that is faster than the copying leaves a second gap, so that the tail has two parts.
+    assert sum(map(len, parts[1::2])) > guard.TAIL_BYTES // 2
     # Everything written is stored or counted, except around the cuts.
     omitted = sum(int(size) for size in parts[::2])
     stored = len(head) + sum(len(part) for part in parts[1::2])
