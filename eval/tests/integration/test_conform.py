@@ -104,11 +104,7 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
     "cases",
     [
         pytest.param(("--profile", "auth"), id="auth", marks=pytest.mark.sampled),
-        # Those of the vectors are a quarter of all; the tests of each SDK have them, too.
-        pytest.param(
-            ("--case", "[!v]*", "--case", "version*"), id="all", marks=pytest.mark.exhaustive
-        ),
-        pytest.param(("--case", "vector-*"), id="vectors", marks=pytest.mark.slow),
+        pytest.param((), id="all", marks=pytest.mark.exhaustive),
     ],
 )
 def test_the_reference_daemons_are_conformant_without_known_failures(
