@@ -1,5 +1,6 @@
 """Operations of `disk` steps on the files of a daemon's state folder."""
 
+import re
 import shutil
 import string
 from collections.abc import Callable
@@ -8,18 +9,31 @@ from typing import Literal
 
 from memconform.conformance.step_result import StepResult
 
-Damage = Literal["noise", "zeros", "letters", "cut"]
+Damage = Literal["noise", "zeros", "letters", "word", "cut"]
 
 _PAGE = 4096
 
 _LOWER = string.ascii_lowercase.encode()
 _SHIFTED = bytes.maketrans(_LOWER, _LOWER[1:] + _LOWER[:1])
 
+_WORD = re.compile(rb"[a-z]{5,}")
+
+
+def _change_word(page: bytes) -> bytes:
+    """Change one word in the middle: all that surrounds it stays intact."""
+    words = list(_WORD.finditer(page))
+    if not words:
+        return page
+    word = words[len(words) // 2]
+    return page[: word.start()] + word[0].translate(_SHIFTED) + page[word.end() :]
+
+
 _DAMAGES: dict[Damage, Callable[[bytes], bytes]] = {
     # At least a page, because an empty file has nothing to damage.
     "noise": lambda page: b"\xde\xad\xbe\xef" * (max(len(page), _PAGE) // 4),
     "zeros": lambda page: bytes(len(page)),
     "letters": lambda page: page.translate(_SHIFTED),
+    "word": _change_word,
     "cut": lambda page: b"",  # noqa: ARG005 - the type of its neighbours
 }
 
@@ -73,7 +87,7 @@ def damage_files(
         pattern: the glob, relative to it.
         page: from the first page of each file (0) to its last (1).
         kind: `noise` and `zeros` replace the page, `letters` changes the lower-case letters in it,
-            and `cut` ends the file before it.
+            `word` one word of at least five of them, and `cut` ends the file before it.
 
     Raises:
         NoSuchFileError: if no file matches.
@@ -81,9 +95,9 @@ def damage_files(
     for path in _matching_files(state, pattern):
         content = path.read_bytes()
         last = max(0, (len(content) - 1) // _PAGE)
-        start = 0 if page == "all" else round(page * last) * _PAGE
-        end = len(content) if page == "all" else start + _PAGE
-        damaged = _DAMAGES[kind](content[start:end])
+        numbers = range(last + 1) if page == "all" else [round(page * last)]
+        start, end = numbers[0] * _PAGE, (numbers[-1] + 1) * _PAGE
+        damaged = b"".join(_DAMAGES[kind](content[n * _PAGE : (n + 1) * _PAGE]) for n in numbers)
         rest = b"" if kind == "cut" else content[end:]
         path.write_bytes(content[:start] + damaged + rest)
     return StepResult(f"disk: damage {pattern}, page {page}: {kind}")

@@ -24,6 +24,7 @@ def file(tmp_path: Path) -> Path:
         (0.5, "letters", [b"a" * _PAGE, b"b" * _PAGE, b"d" * _PAGE, b"d" * _PAGE, b"Rest 1"]),
         (1, "letters", [b"a" * _PAGE, b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"Rftu 1"]),
         ("all", "letters", [b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"e" * _PAGE, b"Rftu 1"]),
+        ("all", "word", [b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"e" * _PAGE, b"Rest 1"]),
         (0.25, "cut", [b"a" * _PAGE]),
     ],
 )
@@ -32,6 +33,13 @@ def test_only_the_page_is_damaged(
 ) -> None:
     damage_files(file.parents[1], "index/**/*", page, kind)
     assert file.read_bytes() == b"".join(pages)
+
+
+def test_a_word_is_changed_and_all_around_it_is_kept(file: Path) -> None:
+    page = "a tail of three words: first, second, third, é".encode()
+    file.write_bytes(page)
+    damage_files(file.parents[1], "index/*", "all", "word")
+    assert file.read_bytes() == page.replace(b"first", b"gjstu")
 
 
 def test_noise_fills_a_page_even_of_an_empty_file(file: Path) -> None:
