@@ -1,36 +1,12 @@
 """A change that one SDK leaves half done is undone by the start of any other."""
 
-import secrets
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 
-from memconform.daemons.discovery import find_runner
-from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
-from memconform.daemons.runner import Launch
-from tests.conftest import WAIT_SECONDS
+from tests.integration.changes import serving
 from tests.integration.half_done import CHANGES, Planted, locked, plant_all
-from tests.integration.serving import CHECKOUT
-
-
-@asynccontextmanager
-async def _daemon(sdk: str, folder: Path) -> AsyncIterator[tuple[ManagedDaemon, httpx.AsyncClient]]:
-    """A daemon on the state folder `folder/state`, without an embedder."""
-    runner = find_runner(sdk, CHECKOUT)
-    assert isinstance(runner, ManifestRunner)
-    runner.use_variables({"JB_EMBED_PROVIDER": "none"})
-    await runner.build(lambda _: None)
-    launch = Launch(run_id=f"recovery-{secrets.token_hex(4)}", folder=folder)
-    async with (
-        runner.serve(launch) as daemon,
-        httpx.AsyncClient(
-            base_url=daemon.base_url, trust_env=False, timeout=WAIT_SECONDS
-        ) as client,
-    ):
-        yield daemon, client
 
 
 async def _paths(client: httpx.AsyncClient, brain: str) -> list[str]:
@@ -53,7 +29,7 @@ async def test_every_change_that_was_left_half_done_is_undone(sdk: str, tmp_path
     running = home / "staging" / "running"
     _plant_running(planted, running)
     with locked(running):
-        async with _daemon(sdk, tmp_path) as (daemon, client):
+        async with serving(sdk, tmp_path, embedder="none") as (daemon, client):
             found = {name: planted.files(name) for name in planted.expected}
             assert found == planted.expected
             for name in ("file-to-folder-2-taken", "swap-1-taken", "rename-3-begun"):
@@ -149,7 +125,7 @@ async def test_a_recreated_brain_gets_nothing_of_the_old_one(sdk: str, tmp_path:
     """What a killed daemon replaced in a brain that was deleted since is not undone later."""
     home = tmp_path / "state"
     planted = Planted(home)
-    async with _daemon(sdk, tmp_path) as (_, client):
+    async with serving(sdk, tmp_path, embedder="none") as (_, client):
         planted.brain("b")
         planted.change("b", CHANGES["delete"], 2, "taken")
         confirmed = {"X-Confirm-Delete": "yes"}
@@ -157,6 +133,6 @@ async def test_a_recreated_brain_gets_nothing_of_the_old_one(sdk: str, tmp_path:
         body = {"brainId": "b", "description": "second"}
         assert (await client.post("/v1/brains", json=body)).status_code == 201
         assert not list((home / "staging").glob("other-*"))
-    async with _daemon(sdk, tmp_path) as (_, client):
+    async with serving(sdk, tmp_path, embedder="none") as (_, client):
         assert await _paths(client, "b") == []
         assert (home / "descriptions" / "b.txt").read_text() == "second"

@@ -128,8 +128,11 @@ export class Brain {
     if (this.#closed) return;
     this.#closed = true;
     this.#changes.end();
-    this.#index.close();
-    this.#lock?.release();
+    try {
+      this.#index.close();
+    } finally {
+      this.#lock?.release();
+    }
   }
 
   #commit(

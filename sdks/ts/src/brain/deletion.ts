@@ -7,13 +7,22 @@ import { acquire } from "./lock.js";
 import type { Staging } from "./staging.js";
 import { statusOf } from "./tree.js";
 
-/** Move the files of a closed brain into a new folder of `staging`; returns that folder. */
+/**
+ * Move the files of a closed brain into a new folder of `staging`; returns that folder.
+ *
+ * Without its documents there is no brain: what fails before them leaves the brain as it was, and what fails after them
+ * leaves nothing that a brain of the same id would get.
+ */
 export function moveToTrash(paths: BrainPaths, staging: Staging): string {
   const trash = staging.newFolder();
-  // The documents first: without them there is no brain, whatever else is left.
-  renameSync(paths.documents, join(trash, "documents"));
-  removeLeftovers(paths, trash);
+  // It is made again if the brain stays.
   removeIndex(paths);
+  renameSync(paths.documents, join(trash, "documents"));
+  try {
+    removeLeftovers(paths, trash);
+  } catch {
+    // Creating a brain of this id removes them, or fails.
+  }
   return trash;
 }
 

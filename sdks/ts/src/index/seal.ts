@@ -21,7 +21,12 @@ const CHUNK_BYTES = 1 << 20;
 export function seal(file: string): void {
   // It was removed with its brain.
   if (!existsSync(file)) return;
-  writeFileSync(sealOf(file), digestOf(file));
+  try {
+    writeFileSync(sealOf(file), digestOf(file));
+  } catch {
+    // A disk that is full must not keep a brain from being closed, and what was written is no seal.
+    rmSync(sealOf(file), { force: true });
+  }
 }
 
 /** Whether the file is as it was when it was sealed. It may be written from now on. */
