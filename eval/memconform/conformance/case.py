@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from memconform.conformance.bodies import AnyContent, Size, Strict
-from memconform.conformance.disk import Damage
+from memconform.conformance.disk import Damage, Pages
 from memconform.conformance.matcher_validation import check_matcher
 from memconform.conformance.matchers import BadMatcherError
 from memconform.conformance.step_result import StreamEnd
@@ -212,8 +212,9 @@ class DiskStep(BaseStep):
     to: str | None = None
     """Target of a link; `${outside}` is a file outside the state folder. For a hard link, a file
     relative to the state folder."""
-    page: Annotated[float, Field(ge=0, le=1)] | Literal["all"] = 0
-    """For damage: where in each file, from its first page of 4 KiB (0) to its last (1)."""
+    page: Annotated[float, Field(ge=0, le=1)] | Pages = 0
+    """For damage: where in each file, from its first page of 4 KiB (0) to its last (1); `later` are
+    all but the first."""
     kind: Damage = "noise"
     """For damage: what happens to the page."""
 

@@ -11,6 +11,8 @@ from memconform.conformance.step_result import StepResult
 
 Damage = Literal["noise", "zeros", "letters", "word", "cut"]
 
+Pages = Literal["all", "later"]
+
 _PAGE = 4096
 
 _LOWER = string.ascii_lowercase.encode()
@@ -78,14 +80,15 @@ def remove_files(state: Path, pattern: str) -> StepResult:
 
 
 def damage_files(
-    state: Path, pattern: str, page: float | Literal["all"] = 0, kind: Damage = "noise"
+    state: Path, pattern: str, page: float | Pages = 0, kind: Damage = "noise"
 ) -> StepResult:
     """Damage a page of 4 KiB, or all of them, of each file that matches a glob.
 
     Args:
         state: the state folder.
         pattern: the glob, relative to it.
-        page: from the first page of each file (0) to its last (1).
+        page: from the first page of each file (0) to its last (1), all of them, or all later than
+            the first, which in a database tells what is in the others.
         kind: `noise` and `zeros` replace the page, `letters` changes the lower-case letters in it,
             `word` one word of at least five of them, and `cut` ends the file before it.
 
@@ -95,8 +98,9 @@ def damage_files(
     for path in _matching_files(state, pattern):
         content = path.read_bytes()
         last = max(0, (len(content) - 1) // _PAGE)
-        numbers = range(last + 1) if page == "all" else [round(page * last)]
-        start, end = numbers[0] * _PAGE, (numbers[-1] + 1) * _PAGE
+        first = 0 if page == "all" else min(1, last) if page == "later" else round(page * last)
+        numbers = range(first, last + 1 if isinstance(page, str) else first + 1)
+        start, end = first * _PAGE, numbers.stop * _PAGE
         damaged = b"".join(_DAMAGES[kind](content[n * _PAGE : (n + 1) * _PAGE]) for n in numbers)
         rest = b"" if kind == "cut" else content[end:]
         path.write_bytes(content[:start] + damaged + rest)

@@ -24,6 +24,7 @@ def file(tmp_path: Path) -> Path:
         (0.5, "letters", [b"a" * _PAGE, b"b" * _PAGE, b"d" * _PAGE, b"d" * _PAGE, b"Rest 1"]),
         (1, "letters", [b"a" * _PAGE, b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"Rftu 1"]),
         ("all", "letters", [b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"e" * _PAGE, b"Rftu 1"]),
+        ("later", "word", [b"a" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"e" * _PAGE, b"Rest 1"]),
         ("all", "word", [b"b" * _PAGE, b"c" * _PAGE, b"d" * _PAGE, b"e" * _PAGE, b"Rest 1"]),
         (0.25, "cut", [b"a" * _PAGE]),
     ],
