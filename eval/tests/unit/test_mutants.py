@@ -15,7 +15,6 @@ from memconform.conformance.mutation.mutants import (
     mutants,
     mutants_of_table,
     read_table,
-    unscored_mutants,
 )
 from memconform.conformance.mutation.results import (
     FalseAlarm,
@@ -49,7 +48,7 @@ SOURCES = {
     "ts": CHECKOUT / "sdks" / "ts",
 }
 
-ALL = (*mutants(), *unscored_mutants())
+ALL = mutants()
 FROM_SOURCE = [mutant for mutant in ALL if mutant.mutation.source]
 
 
