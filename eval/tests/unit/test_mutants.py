@@ -15,6 +15,7 @@ from memconform.conformance.mutation.mutants import (
     mutants,
     mutants_of_table,
     read_table,
+    unscored_mutants,
 )
 from memconform.conformance.mutation.results import (
     FalseAlarm,
@@ -48,7 +49,7 @@ SOURCES = {
     "ts": CHECKOUT / "sdks" / "ts",
 }
 
-ALL = mutants()
+ALL = (*mutants(), *unscored_mutants())
 FROM_SOURCE = [mutant for mutant in ALL if mutant.mutation.source]
 
 

@@ -1,6 +1,6 @@
 """Reads the table of mutants and combines it with the derived ones."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ from memconform.fakes.mutation import Mutation
 
 TABLE = Path(__file__).with_name("table")
 
+UNSCORED = Path(__file__).with_name("unscored")
+"""Mutants that the published score does not cover yet; checks may name them by `same_as`."""
+
+
 @cache
 def mutants() -> tuple[Mutant, ...]:
     """Return the mutants that the suite as a whole must detect: the table's, then the derived ones.
@@ -27,6 +31,16 @@ def mutants() -> tuple[Mutant, ...]:
         UsageError: `mutant_invalid`, naming file and mutant.
     """
     return _require_unique(m for m in (*_table(), *derived_mutants()) if m.finder is None)
+
+
+@cache
+def unscored_mutants() -> tuple[Mutant, ...]:
+    """Return the mutants that the published score does not cover yet.
+
+    Raises:
+        UsageError: `mutant_invalid`, naming file and mutant.
+    """
+    return _require_unique(read_table(UNSCORED))
 
 
 @cache
@@ -52,7 +66,7 @@ def _require_unique(candidates: Iterable[Mutant]) -> tuple[Mutant, ...]:
 
 @cache
 def _table() -> tuple[Mutant, ...]:
-    return read_table(TABLE)
+    return read_table(TABLE, unscored_mutants())
 
 
 def mutants_of_table(table: Path, *, for_checks: bool = False) -> tuple[Mutant, ...]:
@@ -69,8 +83,12 @@ def mutants_of_table(table: Path, *, for_checks: bool = False) -> tuple[Mutant, 
     return _require_unique(m for m in read_table(table) if (m.finder is not None) is for_checks)
 
 
-def read_table(table: Path) -> tuple[Mutant, ...]:
+def read_table(table: Path, others: Sequence[Mutant] = ()) -> tuple[Mutant, ...]:
     """Read the mutants of a file or of all files of a folder, those for single checks last.
+
+    Args:
+        table: The file or folder.
+        others: Mutants that `same_as` may name besides its own and the derived ones.
 
     Raises:
         UsageError: `yaml_unreadable`, `yaml_invalid`, or `mutant_invalid` naming file and mutant.
@@ -78,7 +96,7 @@ def read_table(table: Path) -> tuple[Mutant, ...]:
     files = sorted(table.glob("*.yaml")) if table.is_dir() else [table]
     rows = [(path.name, raw) for path in files for raw in _rows(path)]
     general = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
-    by_id = {mutant.id: mutant for mutant in (*general, *derived_mutants())}
+    by_id = {mutant.id: mutant for mutant in (*general, *derived_mutants(), *others)}
     specific = [_check_mutant(file, raw, by_id) for file, raw in rows if "check" in raw]
     return (*general, *specific)
 
