@@ -173,6 +173,7 @@ class StepExecutor:
         if name not in self._context.streams:
             raise StoppedError(f"await: there is no stream {step.await_!r}", "await: no stream")
         stream, sent = self._context.streams[name]
+        stream.read()  # one that was opened unread is read late
         await stream.wait(step.event, step.count, step.within_ms / 1e3)
         self._context.check_wire(results, stream.outcome, sent, step.expect)
         return stream.outcome

@@ -100,7 +100,7 @@ class StepResult:
                 {"event": e.name, "id": e.id, "number": e.number, "data": e.value()}
                 for e in self.events
             ]
-            return {"events": events}
+            return {"events": events, "changes": [e.id for e in self.events if e.name == "change"]}
         try:
             return json.loads(self.body, parse_float=ExactFloat)
         except (ValueError, RecursionError):

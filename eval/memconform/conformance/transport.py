@@ -22,8 +22,8 @@ from memconform.conformance.translation import Translation
 RESPONSE_LIMIT = 64 * 2**20
 """Largest response, in bytes; the largest that a case requests has 12 MiB."""
 
-STREAM_LIMIT = 8 * 2**20
-"""Largest stream, in bytes; the longest that a case causes has about 3 MiB."""
+STREAM_LIMIT = 64 * 2**20
+"""Largest stream, in bytes; the longest that a case causes has about 25 MiB."""
 
 _OPEN_BODY_LIMIT = 65_536
 """Largest body of an open stream to copy at each event, in bytes; copying more is slow."""
@@ -214,8 +214,8 @@ class Stream:
         return stream
 
     def read(self) -> None:
-        """Start to read the body in the background."""
-        if self._response is not None:
+        """Start to read the body in the background, unless that has begun."""
+        if self._response is not None and self._reader is None:
             self._reader = asyncio.create_task(self._read(self._response))
 
     async def _read(self, response: httpx.Response) -> None:

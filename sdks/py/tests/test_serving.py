@@ -1,5 +1,6 @@
 """The daemon as a process: stops, open streams, and secrets in its output."""
 
+import asyncio
 import http.server
 import json
 import os
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from memoryd.protocol import deadline_protocol
 
 _SOURCES = Path(__file__).parents[1] / "src"
 
@@ -236,3 +241,31 @@ def test_the_request_timeout_does_not_end_streams(tmp_path: Path) -> None:
         stream.settimeout(2)
         with pytest.raises(TimeoutError):
             _rest(stream)
+
+
+async def test_a_client_that_does_not_read_is_disconnected() -> None:
+    gone = asyncio.Event()
+
+    async def endless(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def stream() -> None:
+            while not gone.is_set():
+                await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+
+        sending = asyncio.create_task(stream())
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+        await sending
+
+    http_ = deadline_protocol(_STOP_SECONDS, stalled_s=0.1)
+    server = uvicorn.Server(uvicorn.Config(endless, http=http_, ws="none", lifespan="off"))
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        _, writer = await asyncio.open_connection(*listener.getsockname(), limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(gone.wait(), _STOP_SECONDS)
+        writer.transport.abort()
+        server.should_exit = True
+        await serving

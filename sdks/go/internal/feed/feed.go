@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// queueLimit is how many changes one subscriber may leave unread; a batch of 1,024 fits.
+// queueLimit is how many changes a subscriber may have left to receive when another commit comes.
 const queueLimit = 1024
+
+// commitLimit is how many changes one commit makes at most. They are queued together, so that a large
+// commit alone ends no subscription.
+const commitLimit = 1024
 
 // Kind is what happened to a document.
 type Kind string
@@ -45,7 +49,8 @@ func New() *Feed {
 
 // Subscription is one subscriber's end of a feed.
 type Subscription struct {
-	// Changes is closed with the feed, or if its subscriber let the queue overflow.
+	// Changes is closed with the feed, or if its subscriber falls behind: after what was queued, so
+	// that no change is missing before the end.
 	Changes <-chan Change
 
 	feed  *Feed
@@ -54,7 +59,7 @@ type Subscription struct {
 
 // Subscribe returns a subscription to everything published from now on, until it is cancelled.
 func (f *Feed) Subscribe() *Subscription {
-	queue := make(chan Change, queueLimit)
+	queue := make(chan Change, queueLimit+commitLimit)
 	s := &Subscription{Changes: queue, feed: f, queue: queue}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,6 +76,11 @@ func (f *Feed) Publish(changes []Change) {
 	now := time.Now().UTC()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for s := range f.subscribers {
+		if len(s.queue) >= queueLimit {
+			f.end(s)
+		}
+	}
 	for _, change := range changes {
 		f.last++
 		change.ID, change.When = f.last, now

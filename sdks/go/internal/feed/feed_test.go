@@ -52,6 +52,16 @@ func TestStalledSubscriberIsEndedAndBlocksNobody(t *testing.T) {
 	slow.Cancel()
 }
 
+func TestLargeBatchAloneEndsNoStream(t *testing.T) {
+	f := New()
+	s := f.Subscribe()
+	f.Publish(make([]Change, queueLimit-1))
+	f.Publish(make([]Change, commitLimit))
+	if taken, ended := drained(s); len(taken) != queueLimit-1+commitLimit || ended {
+		t.Errorf("%d, ended %v", len(taken), ended)
+	}
+}
+
 func TestEndComesAfterTheLastChange(t *testing.T) {
 	f := New()
 	s, left := f.Subscribe(), f.Subscribe()

@@ -4,13 +4,14 @@ import asyncio
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 _QUEUE_LIMIT = 1_024
-"""Changes queued for a listener that does not read; a single batch may make this many."""
+"""A stream with so many unsent changes when another commit comes is ended, after those changes."""
 
 _SILENCE_S = 15.0
 
@@ -96,7 +97,7 @@ class Feed:
 class _Listener:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: list[_Event] = []
+        self._queue: deque[_Event] = deque()
         self._wakeup = asyncio.Event()
         self._ended = False
 
@@ -107,8 +108,8 @@ class _Listener:
         self._loop.call_soon_threadsafe(self._end)
 
     def _enqueue(self, events: Sequence[_Event]) -> None:
-        # A listener that reads too slowly is cut off; its stream is complete up to that point.
-        if len(self._queue) + len(events) > _QUEUE_LIMIT:
+        # The changes of a commit are queued together, so a large batch alone ends no stream.
+        if len(self._queue) >= _QUEUE_LIMIT:
             self._end()
         if not self._ended:
             self._queue += events
@@ -119,7 +120,7 @@ class _Listener:
         self._wakeup.set()
 
     async def receive(self, silence_s: float) -> bytes:
-        """Wait for events; returns a ping after a silence, and nothing at the end."""
+        """Wait for an event; returns a ping after a silence, and nothing at the end."""
         if not self._queue and not self._ended:
             self._wakeup.clear()
             try:
@@ -127,8 +128,7 @@ class _Listener:
                     await self._wakeup.wait()
             except TimeoutError:
                 return _PING
-        queue, self._queue = self._queue, []
-        return b"".join(event.encoded() for event in queue)
+        return self._queue.popleft().encoded() if self._queue else b""
 
 
 def rfc3339(seconds: float) -> str:

@@ -39,6 +39,10 @@ async function subscribe(brain = "b"): Promise<{ all: Promise<Event[]> }> {
   return { all: response.text().then(eventsOf) };
 }
 
+async function allOf(stream: ChangeStream): Promise<Event[]> {
+  return eventsOf((await stream.toArray()).join(""));
+}
+
 function eventsOf(stream: string): Event[] {
   return stream
     .split("\n\n")
@@ -175,6 +179,32 @@ test("a client that does not read is cut off and delays nobody", async () => {
   }
   await until(() => read === 3001);
   assert.equal(read, 3001);
-  assert.ok(slow.destroyed && !quick.destroyed);
   quick.end();
+  // No change is missing before the end, and none comes after it.
+  const late = changesIn(await allOf(slow));
+  assert.deepEqual(
+    late,
+    late.map((_, i) => ({ kind: "created", path: `${i}.md` })),
+  );
+  assert.ok(late.length >= 1024 && late.length < 1100, String(late.length));
+});
+
+test("one large batch ends no stream", async () => {
+  const changes = new Feed();
+  const stream = new ChangeStream(changes);
+  const batch = Array.from({ length: 1024 }, () => ({ kind: "created", path: "a" }) as const);
+  changes.publish(batch.slice(1), undefined);
+  changes.publish(batch, undefined);
+  stream.end();
+  assert.equal(changesIn(await allOf(stream)).length, 1023 + 1024);
+});
+
+test("a client that reads nothing for long is disconnected", async () => {
+  const changes = new Feed();
+  const stream = new ChangeStream(changes, 5);
+  stream.read();
+  for (let i = 0; i < 3; i++) changes.publish([{ kind: "created", path: "a" }], undefined);
+  changes.end();
+  await until(() => stream.destroyed);
+  assert.ok(stream.destroyed);
 });
