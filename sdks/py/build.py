@@ -18,7 +18,7 @@ def main() -> None:
     pip += ["--disable-pip-version-check", "install", "--progress-bar=off", "--no-compile"]
     subprocess.run([*pip, "--require-hashes", "-r", str(here / "requirements.lock")], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", str(here)], check=True)
-    subprocess.run([python, "-c", "import memoryd.app, memoryd.cli"], check=True)
+    subprocess.run([python, "-c", "import memoryd.api.app, memoryd.cli"], check=True)
 
 
 if __name__ == "__main__":

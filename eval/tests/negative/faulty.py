@@ -27,7 +27,7 @@ class _Faulty(MutantRunner):
 class DropsLastChunk(_Faulty):
     """Of a document that is cut into chunks the last cannot be found."""
 
-    file = "chunking.py"
+    file = "text/chunking.py"
     find = "    chunks.append(data[start:].decode())\n"
     put = ""
 
@@ -35,7 +35,7 @@ class DropsLastChunk(_Faulty):
 class OneTooFew(_Faulty):
     """Answers topK - 1 chunks, but one where one is asked for."""
 
-    file = "search.py"
+    file = "retrieve/retrieve.py"
     find = "return chunks[: plan.top_k]"
     put = "return chunks[: max(1, plan.top_k - 1)]"
 
@@ -43,7 +43,7 @@ class OneTooFew(_Faulty):
 class OtherStopWords(_Faulty):
     """Its reader takes more words for words that say nothing."""
 
-    file = "reader.py"
+    file = "reader/fake.py"
     find = "read_text().split())"
     put = "read_text().split()) | set('who which many much long first'.split())"
 
@@ -51,7 +51,7 @@ class OtherStopWords(_Faulty):
 class IgnoresDates(_Faulty):
     """Its reader is not told when a question is asked."""
 
-    file = "prompts.py"
+    file = "prompt/prompt.py"
     find = "if question_date else"
     put = "if False else"
 
@@ -63,7 +63,7 @@ class OneInTwentyEmpty(_Faulty):
     be measured.
     """
 
-    file = "search.py"
+    file = "retrieve/retrieve.py"
     find = "chunks = self._chunks(brain, query, _filters(request.filters), plan)"
     put = (
         "import zlib; struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import create_app
+from memoryd.api.app import create_app
+from memoryd.api.requests import DECODED_LIMIT
 from memoryd.config import Config
-from memoryd.providers import ConfigError
-from memoryd.requests import DECODED_LIMIT
+from memoryd.daemon.providers import ConfigError
 
 _ENV = {"JB_EMBED_PROVIDER": "fake", "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
 

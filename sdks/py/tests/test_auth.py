@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import create_app
+from memoryd.api.app import create_app
 from memoryd.cli import main
 from memoryd.config import Config
 

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.brain import NewDocument
-from memoryd.brains import BrainStore
-from memoryd.draft import Draft
-from memoryd.embedding import FeatureHash, Vector
-from memoryd.index import Index
-from memoryd.models import Mode, RetrievalRequest
-from memoryd.problems import Problem
-from memoryd.reconcile import StaleDocument, batches
-from memoryd.search import Retriever
+from memoryd.api.bodies import Mode, RetrievalRequest
+from memoryd.brain.brain import NewDocument
+from memoryd.brain.draft import Draft
+from memoryd.brain.reconcile import StaleDocument, batches
+from memoryd.brain.store import BrainStore
+from memoryd.embed.embed import Vector
+from memoryd.embed.featurehash import FeatureHash
+from memoryd.index.index import Index
+from memoryd.problem import Problem
+from memoryd.retrieve.retrieve import Retriever
 
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import create_app
+from memoryd.api.app import create_app
 from memoryd.config import Config
-from memoryd.embedding import FeatureHash, Vector
-from memoryd.providers import Providers
+from memoryd.daemon.providers import Providers
+from memoryd.embed.embed import Vector
+from memoryd.embed.featurehash import FeatureHash
 from memoryd.upstream import UpstreamError
 
 _B = "/v1/brains/b/documents"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import create_app
-from memoryd.brain import Brain, NewDocument
-from memoryd.brains import BrainStore
-from memoryd.changes import Change, Feed
+from memoryd.api.app import create_app
+from memoryd.api.stream import EventStream, Streams
+from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.store import BrainStore
 from memoryd.config import Config
-from memoryd.problems import Problem
-from memoryd.streams import EventStream, Streams
+from memoryd.feed import Change, Feed
+from memoryd.problem import Problem
 
 _READY = b"event: ready\ndata: ok\n\n"
 _PING = b"event: ping\ndata: ok\n\n"

@@ -1,10 +1,10 @@
 import pytest
 
-from memoryd import exact_json
-from memoryd.draft import Document
-from memoryd.indexing import prepare
-from memoryd.models import decode_base64
-from memoryd.problems import Problem
+from memoryd.brain.source import prepare
+from memoryd.files.tree import Document
+from memoryd.problem import Problem
+from memoryd.wire import exact_json
+from memoryd.wire.base64 import decode_base64
 
 
 @pytest.mark.parametrize(

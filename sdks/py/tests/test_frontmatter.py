@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from memoryd.draft import Document
-from memoryd.frontmatter import parse
-from memoryd.indexing import prepare
+from memoryd.brain.source import prepare
+from memoryd.files.tree import Document
+from memoryd.text.frontmatter import parse
 
 _VECTORS = Path(__file__).parents[2] / "vectors" / "frontmatter.json"
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from memoryd.brain import NewDocument
-from memoryd.brains import BrainStore
-from memoryd.embedding import FeatureHash, Vector
-from memoryd.models import Mode, RetrievalRequest
-from memoryd.search import Retriever
+from memoryd.api.bodies import Mode, RetrievalRequest
+from memoryd.brain.brain import NewDocument
+from memoryd.brain.store import BrainStore
+from memoryd.embed.embed import Vector
+from memoryd.embed.featurehash import FeatureHash
+from memoryd.retrieve.retrieve import Retriever
 
 _PAGE = 4096
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")

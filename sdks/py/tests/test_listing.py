@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.listing import Listing
-from memoryd.tree import Tree
+from memoryd.files.list import Listing
+from memoryd.files.tree import Tree
 
 _PATHS = ("a/b.md", "a/c/d.md", "a.md", "_g/x.md", "a/_h.md", "only/_i.md", "Z.md", "ä.md")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import create_app
-from memoryd.cli import _is_loopback
+from memoryd.api.app import create_app
 from memoryd.config import Config
+from memoryd.daemon.daemon import _is_loopback
 
 
 @pytest.fixture

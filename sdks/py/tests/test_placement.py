@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from memoryd.brain import NewDocument
-from memoryd.brains import BrainStore
-from memoryd.draft import Document
-from memoryd.index import Filters, Index
-from memoryd.placement import place_files
-from memoryd.problems import Problem
-from memoryd.staging import Staging
-from memoryd.tree import Tree
+from memoryd.brain.brain import NewDocument
+from memoryd.brain.store import BrainStore
+from memoryd.files.placement import place_files
+from memoryd.files.staging import Staging
+from memoryd.files.tree import Document, Tree
+from memoryd.index.filter import Filters
+from memoryd.index.index import Index
+from memoryd.problem import Problem
 
 _SOURCES = Path(__file__).parents[1] / "src"
 
@@ -27,7 +27,7 @@ _BEFORE = {"a": "zebra", "b": "giraffe", "c": "lion", "d/e": "hyena"}
 _KILLED = """
 import itertools, os, signal, sys
 from pathlib import Path
-from memoryd.brains import BrainStore
+from memoryd.brain.store import BrainStore
 
 brain = BrainStore(Path(sys.argv[1]), None).get("b")
 brain.open()
@@ -151,7 +151,9 @@ def test_a_failed_undo_continues_and_is_retried_at_the_next_start(
 def test_later_writes_are_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _store(tmp_path).close()
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
-        _fail_change(tmp_path, lambda: broken.setattr("memoryd.placement.undo", lambda *_: False))
+        _fail_change(
+            tmp_path, lambda: broken.setattr("memoryd.files.placement.undo", lambda *_: False)
+        )
     new = tmp_path / "new"
     new.write_text("elephant")
     new.replace(tmp_path / "brains" / "b" / "a")

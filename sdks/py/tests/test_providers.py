@@ -11,18 +11,21 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd import answering
-from memoryd.app import create_app
-from memoryd.brain import NewDocument
-from memoryd.brains import BrainStore
-from memoryd.chat import Prompt, Usage
+from memoryd.api.app import create_app
+from memoryd.api.ask import events
+from memoryd.api.bodies import Ask, RetrievalRequest
+from memoryd.brain.brain import NewDocument
+from memoryd.brain.store import BrainStore
 from memoryd.config import Config
-from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, normalize
-from memoryd.index import Index, IndexedDocument
-from memoryd.models import Ask, RetrievalRequest
-from memoryd.providers import ConfigError, Providers, _Factory, providers
-from memoryd.reader import AnswerEnd, ModelReader
-from memoryd.search import RetrievalResult, Retriever
+from memoryd.daemon.providers import ConfigError, Providers, _Factory, providers
+from memoryd.embed.embed import Vector, normalize
+from memoryd.embed.featurehash import FeatureHash
+from memoryd.embed.openai import RemoteEmbedder
+from memoryd.index.index import Index, IndexedDocument
+from memoryd.llm.llm import Prompt, Usage
+from memoryd.reader.llm import ModelReader
+from memoryd.reader.reader import AnswerEnd
+from memoryd.retrieve.retrieve import RetrievalResult, Retriever
 from memoryd.upstream import SilenceTimeout, UpstreamError
 
 _WAIT_SECONDS = 60
@@ -273,7 +276,7 @@ async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
             raise RecursionError
 
     result = RetrievalResult([], {"effectiveMode": "bm25"})
-    sent = [e async for e in answering.events(Broken(), Ask(question="x"), result)]
+    sent = [e async for e in events(Broken(), Ask(question="x"), result)]
     assert [event.split(b"\n")[0] for event in sent[1:]] == [
         b"event: answer_delta",
         b"event: error",

@@ -19,7 +19,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from memoryd.protocol import deadline_protocol
+from memoryd.daemon.protocol import deadline_protocol
 
 _SOURCES = Path(__file__).parents[1] / "src"
 

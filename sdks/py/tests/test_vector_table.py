@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from memoryd.embedding import Vector, normalize
-from memoryd.path_order import PathOrder
-from memoryd.vectors import Slots, VectorTable
+from memoryd.embed.embed import Vector, normalize
+from memoryd.index.matrix import Slots, VectorTable
+from memoryd.index.path_order import PathOrder
 
 _RANDOM = np.random.default_rng(7)
 

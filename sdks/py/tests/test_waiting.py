@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.brain import Brain, NewDocument
-from memoryd.brains import BrainStore
-from memoryd.embedding import FeatureHash, Vector
-from memoryd.locks import SharedLock
-from memoryd.models import RetrievalRequest
-from memoryd.problems import Problem
-from memoryd.search import Retriever
+from memoryd.api.bodies import RetrievalRequest
+from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.store import BrainStore
+from memoryd.embed.embed import Vector
+from memoryd.embed.featurehash import FeatureHash
+from memoryd.files.lock import SharedLock
+from memoryd.problem import Problem
+from memoryd.retrieve.retrieve import Retriever
 
 _WAIT_SECONDS = 60
 """For what takes a moment, and for ever where it is broken."""

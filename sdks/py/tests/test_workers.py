@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from memoryd.workers import Workers
+from memoryd.api.workers import Workers
 
 _WAIT_SECONDS = 60
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoryd.providers import ConfigError, Providers, providers, seconds
+from memoryd.daemon.providers import ConfigError, Providers, providers, seconds
 
 _TOKEN = re.compile("[!-~]+")
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memoryd.problems import Problem
+from memoryd.problem import Problem
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""The HTTP API: routes, token, origin, parameters, bodies, responses, streams."""

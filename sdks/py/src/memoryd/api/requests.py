@@ -1,0 +1,94 @@
+"""What routes need from a request: body, brain, parameters, and whether the client is there."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CancelScope, create_task_group, to_thread
+from starlette.requests import ClientDisconnect, Request
+
+from memoryd.api.stream import Streams
+from memoryd.api.workers import Workers
+from memoryd.brain.brain import Brain
+from memoryd.brain.store import BrainStore
+from memoryd.problem import Problem
+
+DECODED_LIMIT = 8 * 2**20
+"""Bytes of decoded content in one request."""
+
+_BODY_LIMIT = 16 * 2**20
+"""8 MiB are 11.2 MiB in base64; the rest leaves room for titles, tags and metadata."""
+
+_DRAIN_LIMIT = 4 * _BODY_LIMIT
+"""How much of a body is read and discarded, so that a client that still sends sees the 413."""
+
+T = TypeVar("T")
+
+
+def store_of(request: Request) -> BrainStore:
+    store: BrainStore = request.app.state.store
+    return store
+
+
+def streams_of(request: Request) -> Streams:
+    streams: Streams = request.app.state.streams
+    return streams
+
+
+async def brain_of(request: Request) -> Brain:
+    return await to_thread.run_sync(store_of(request).get, request.path_params["brain_id"])
+
+
+async def body_of(request: Request) -> bytes:
+    """Read the body; raises Problem `payload_too_large` over 16 MiB."""
+    body, size = bytearray(), 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size <= _BODY_LIMIT:
+                body += piece
+            elif size > _DRAIN_LIMIT:
+                break
+    except ClientDisconnect:
+        raise _disconnected() from None
+    require_at_most(_BODY_LIMIT, size)
+    return bytes(body)
+
+
+def require_at_most(limit: int, size: int) -> None:
+    """Raises Problem `payload_too_large` if `size`, in bytes, exceeds `limit`."""
+    if size > limit:
+        raise Problem("payload_too_large", f"more than {limit} bytes")
+
+
+async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
+    """Run `work` in a thread; if the client disconnects, its calls to services are cancelled.
+
+    Raises:
+        Problem: whatever `work` raises; `internal_error` if the client disconnects.
+    """
+
+    async def watch(scope: CancelScope) -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+    workers: Workers = request.app.state.workers
+    results: list[T] = []
+    failure: Exception | None = None
+    # anyio's scope, because only its cancellation reaches calls from the thread to the event loop.
+    async with create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        try:
+            results.append(await workers.run(work))
+        except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not results:
+        raise _disconnected()
+    return results[0]
+
+
+def _disconnected() -> Problem:
+    return Problem("internal_error", "the client has disconnected")

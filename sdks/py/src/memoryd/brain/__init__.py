@@ -1,0 +1,1 @@
+"""Brains: opening, changing, reconciling the index with the files."""

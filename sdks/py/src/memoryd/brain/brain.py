@@ -1,0 +1,305 @@
+"""A brain: an isolated corpus, which is a folder of documents and their search index."""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memoryd.brain.draft import Draft
+from memoryd.brain.reconcile import batches, differences
+from memoryd.brain.source import prepare
+from memoryd.embed.embed import Embedder
+from memoryd.feed import Feed
+from memoryd.files.lock import SharedLock
+from memoryd.files.path import is_hidden
+from memoryd.files.placement import place_files
+from memoryd.files.staging import Staging
+from memoryd.files.tree import Document, Tree
+from memoryd.index.file import IndexFile
+from memoryd.index.index import Counts, Index, IndexedDocument
+from memoryd.index.seal import is_damage
+from memoryd.problem import Problem, problem_prefix
+from memoryd.wire import exact_json
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    path: str
+    content: bytes
+    sidecar: dict[str, Any]
+    """`contentType` and, if present, `title`, `tags` and `metadata`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    path: str
+    chunks: int
+    bytes: int
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedDocument:
+    document: Document
+    indexed: IndexedDocument
+
+
+class Brain:
+    """Thread-safe. Only the lock `_opening` is held during calls to the embedder.
+
+    So no read or search waits for the embeddings of another request. Where both are needed, the
+    lock of the index is taken before that of the files.
+    """
+
+    def __init__(
+        self, home: Path, brain_id: str, embedder: Embedder | None, staging: Staging
+    ) -> None:
+        self.id = brain_id
+        self.embedder = embedder
+        self.feed = Feed()
+        self._documents = home / "brains" / brain_id
+        self._sidecars = home / "meta" / brain_id
+        self._staging = staging
+        self._description = home / "descriptions" / f"{brain_id}.txt"
+        index_file = home / "index" / "py" / f"{brain_id}.sqlite"
+        self._index_file = IndexFile(index_file, embedder.name if embedder else None)
+        self._index: Index | None = None
+        self._files_lock = SharedLock()
+        self._index_lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._reconciled = False
+        self._deleted = False
+
+    @property
+    def description(self) -> str | None:
+        with suppress(FileNotFoundError):
+            # Not `read_text`, which converts line ends.
+            return self._description.read_bytes().decode("utf-8", "replace")
+        return None
+
+    def read_files(self, read: Callable[[Tree], T]) -> T:
+        """Call `read` with the files, during which nothing is written.
+
+        Raises:
+            Problem: `not_found` if the brain was deleted.
+        """
+        with self._files_lock.shared():
+            self._require_not_deleted()
+            return read(self._tree())
+
+    def query_index(self, read: Callable[[Index], T]) -> T:
+        """Call `read` with the index, during which nothing is written.
+
+        Raises:
+            Problem: `not_found` if the brain was deleted; UpstreamError if it cannot be opened.
+        """
+        try:
+            return self._query_index(read)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return self._query_index(read)
+
+    def _query_index(self, read: Callable[[Index], T]) -> T:
+        self.open()
+        with self._locked_index() as index:
+            return read(index)
+
+    def counts(self) -> Counts:
+        return self.query_index(Index.counts)
+
+    def open(self) -> None:
+        """Reconcile the index with the files, once.
+
+        Raises:
+            Problem: `not_found` if the brain was deleted, `internal_error` if its index or its
+                files cannot be read; UpstreamError if the embedder fails.
+        """
+        if self._reconciled:
+            return
+        with self._opening:
+            if self._reconciled:
+                return
+            try:
+                self._reconcile()
+            except (OSError, sqlite3.Error) as error:
+                _log.error("cannot open the brain %r", self.id, exc_info=error)
+                detail = f"the brain {self.id!r} cannot be opened: {error}"
+                raise Problem("internal_error", detail) from error
+            self._reconciled = True
+
+    def ingest(self, documents: Sequence[NewDocument]) -> list[StoredDocument]:
+        """Store and index all of `documents`, or none of them.
+
+        Raises:
+            Problem: `conflict` if a path would be a file and a folder at once; UpstreamError if
+                the embedder fails.
+        """
+        started = time.perf_counter()
+        last = {document.path: number for number, document in enumerate(documents)}
+        sidecars = [exact_json.dumps(d.sidecar).encode() for d in documents]
+
+        def stage(draft: Draft) -> None:
+            for number, new in enumerate(documents):
+                if last[new.path] == number:
+                    with problem_prefix(f"documents[{number}]"):
+                        draft.store(new.path, Document(new.content, sidecars[number]))
+
+        indexed = self.change(stage)
+        took = (time.perf_counter() - started) * 1e3 / len(documents)
+        return [
+            StoredDocument(
+                path=new.path,
+                chunks=len(indexed[new.path].chunks) if new.path in indexed else 0,
+                bytes=len(new.content),
+                took_ms=took,
+            )
+            for new in documents
+        ]
+
+    def change(
+        self, stage: Callable[[Draft], None], reason: str | None = None
+    ) -> Mapping[str, IndexedDocument]:
+        """Apply the changes that `stage` makes to a draft: all of them, or none.
+
+        If another change commits during the call to the embedder, `stage` is called again with a
+        new draft; only new content is embedded.
+
+        Returns:
+            The indexed documents, by path.
+
+        Raises:
+            Problem: whatever `stage` raises; UpstreamError if the embedder fails.
+        """
+        self.open()
+        prepared: dict[str, _PreparedDocument] = {}
+        while True:
+            with self._locked_index() as index, self._files_lock.exclusive():
+                tree = self._tree()
+                draft = Draft(tree)
+                stage(draft)
+                visible = {
+                    path: document
+                    for path, document in draft.documents.items()
+                    if document is not None and not is_hidden(path)
+                }
+                missing = {
+                    path: document
+                    for path, document in visible.items()
+                    if path not in prepared or prepared[path].document != document
+                }
+                if not missing:
+                    indexed = {path: prepared[path].indexed for path in visible}
+                    self._commit(index, tree, draft, indexed)
+                    self.feed.publish(draft.changes, reason)
+                    return indexed
+            new = prepare(missing, self.embedder)
+            prepared |= {d.path: _PreparedDocument(missing[d.path], d) for d in new}
+
+    def _commit(
+        self, index: Index, tree: Tree, draft: Draft, indexed: Mapping[str, IndexedDocument]
+    ) -> None:
+        if not draft.documents:
+            return
+        with place_files(tree, self._staging, draft.documents):
+            index.apply(
+                [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
+                removed=[path for path, document in draft.documents.items() if document is None],
+            )
+
+    def _reconcile(self) -> None:
+        with self._locked_index() as index, self._files_lock.shared():
+            diff = differences(self._tree(), index.stamps())
+            if diff.removed:
+                index.apply(removed=diff.removed)
+        for batch in batches(diff.stale):
+            with self._files_lock.shared():
+                tree = self._tree()
+                documents = {
+                    item.path: Document(content, tree.sidecar(item.path))
+                    for item in batch
+                    if (content := tree.documents.read(item.path)) is not None
+                }
+            prepared = prepare(documents, self.embedder)
+            stamps = {item.path: item.stamp for item in batch}
+            with self._locked_index() as index:
+                index.apply([replace(d, stamp=stamps[d.path]) for d in prepared])
+
+    def _tree(self) -> Tree:
+        return Tree(self._documents, self._sidecars)
+
+    @contextmanager
+    def _locked_index(self) -> Iterator[Index]:
+        with self._index_lock:
+            self._require_not_deleted()
+            if self._index is None:
+                self._index = self._index_file.open()
+            try:
+                yield self._index
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    self._discard_index()
+                raise
+
+    def _discard_index(self) -> None:
+        """Have the next request rebuild the index, because its file turned out to be damaged."""
+        _log.warning("the index of the brain %r is damaged, and will be rebuilt", self.id)
+        self._close_index()
+        self._index_file.remove()
+        self._reconciled = False
+
+    def _require_not_deleted(self) -> None:
+        if self._deleted:
+            raise Problem("not_found", f"no brain {self.id!r}")
+
+    def close(self) -> None:
+        with self._index_lock:
+            if self._index is not None:
+                self._close_index()
+                self._index_file.seal()
+            self._index_file.release()
+
+    def _close_index(self) -> None:
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    def delete(self) -> Path:
+        """Delete the brain at once; its files are left in the returned folder, for removal."""
+        with self._index_lock, self._files_lock.exclusive():
+            self._require_not_deleted()
+            trash = self._staging.new_folder()
+            # The documents first: without them there is no brain, whatever else is left.
+            for folder in (self._documents, self._sidecars):
+                with suppress(FileNotFoundError):
+                    folder.rename(trash / folder.parent.name)
+                self._deleted = True
+            try:
+                self._description.unlink(missing_ok=True)
+                self._remove_index()
+            except OSError as error:
+                # The brain is gone; creating it again removes what is left.
+                _log.warning("cannot remove all of the brain %r: %s", self.id, error)
+        self.feed.end()
+        return trash
+
+    def discard(self) -> None:
+        """Close a brain whose folder is gone, and remove its index."""
+        with self._index_lock:
+            self._deleted = True
+            self._remove_index()
+        self.feed.end()
+
+    def _remove_index(self) -> None:
+        self._close_index()
+        self._index_file.remove()
+        self._index_file.release()

@@ -1,0 +1,43 @@
+"""Preparing documents for the index: front matter, chunks and vectors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from memoryd.brain.sidecar import parse_sidecar
+from memoryd.embed.embed import Embedder
+from memoryd.files.tree import Document
+from memoryd.index.index import IndexedDocument
+from memoryd.text import frontmatter
+from memoryd.text.chunking import chunk
+
+
+def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> list[IndexedDocument]:
+    """Chunk and embed `documents`, all chunks in one call.
+
+    Raises:
+        UpstreamError: if the embedder fails.
+    """
+    indexed = [_read(path, document) for path, document in documents.items()]
+    if embedder is None:
+        return indexed
+    vectors = iter(embedder.embed([text for document in indexed for text in document.chunks]))
+    return [replace(d, vectors=[next(vectors) for _ in d.chunks]) for d in indexed]
+
+
+def _read(path: str, document: Document) -> IndexedDocument:
+    sidecar = parse_sidecar(document.sidecar)
+    try:
+        source = frontmatter.parse(document.content.decode())
+    except UnicodeDecodeError:
+        source = frontmatter.Document("")
+    title = sidecar.get("title", source.metadata.get("title"))
+    tags = sidecar.get("tags", source.metadata.get("tags"))
+    return IndexedDocument(
+        path=path,
+        stamp="",
+        title=title if isinstance(title, str) else None,
+        tags=tags if isinstance(tags, list) else [],
+        metadata={**source.metadata, **(sidecar.get("metadata") or {})},
+        chunks=chunk(source.text),
+        vectors=None,
+    )

@@ -1,0 +1,124 @@
+"""All brains of one state folder."""
+
+import logging
+import os
+import re
+import shutil
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from memoryd.brain.brain import Brain
+from memoryd.embed.embed import Embedder
+from memoryd.embed.openai import RemoteEmbedder
+from memoryd.files.staging import Staging
+from memoryd.problem import Problem, invalid
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+_log = logging.getLogger(__name__)
+
+
+class BrainStore:
+    def __init__(self, home: Path, embedder: Embedder | None) -> None:
+        self._home = home
+        self._embedder = embedder
+        self._brains: dict[str, Brain] = {}
+        self._lock = threading.Lock()
+        """Guards the set of brains; not held during calls to a service."""
+        for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
+            (home / folder).mkdir(parents=True, exist_ok=True)
+        # Before any brain is opened, because opening reconciles the index with the files.
+        self._staging = Staging(home)
+
+    def open_all(self) -> None:
+        """Open all brains, unless that needs a service: then their first request opens them.
+
+        One that cannot be opened does not keep the others from being served.
+        """
+        if isinstance(self._embedder, RemoteEmbedder):
+            return
+        for brain_id in self.ids():
+            try:
+                self.get(brain_id).open()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it concerns one brain
+                _log.warning("cannot open the brain %r: %s", brain_id, error)
+
+    def close(self) -> None:
+        for brain in list(self._brains.values()):
+            brain.close()
+        self._brains.clear()
+        self._staging.close()
+
+    def ids(self) -> list[str]:
+        folders = (self._home / "brains").iterdir()
+        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and _is_brain(f))
+
+    def get(self, brain_id: str) -> Brain:
+        """Raises Problem: `validation_error` for a malformed id, `not_found` for an unknown one."""
+        require_valid_id(brain_id)
+        brain = self._brains.get(brain_id)
+        if brain is not None and _is_brain(self._home / "brains" / brain_id):
+            return brain
+        with self._lock:
+            if not _is_brain(self._home / "brains" / brain_id):
+                self._discard(brain_id)
+                raise Problem("not_found", f"no brain {brain_id!r}")
+            return self._brains.setdefault(brain_id, self._brain(brain_id))
+
+    def create(self, brain_id: str, description: str | None) -> Brain:
+        """Raises Problem: `validation_error` for a malformed id, `conflict` if it exists."""
+        require_valid_id(brain_id)
+        folder = self._home / "brains" / brain_id
+        with self._lock, self._staging.exclusive():
+            if os.path.lexists(folder):
+                raise Problem("conflict", f"brain {brain_id!r} already exists")
+            self._discard(brain_id)
+            # An undo must find that the brain of this id is gone.
+            self._staging.recover()
+            work = self._staging.new_folder()
+            try:
+                self._write_description(work, brain_id, description)
+                # Last, so that the brain is created as a whole.
+                folder.mkdir()
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+            brain = self._brains[brain_id] = self._brain(brain_id)
+            return brain
+
+    def _write_description(self, work: Path, brain_id: str, description: str | None) -> None:
+        """Replace what is left of a brain that was deleted by hand, or until its daemon died."""
+        place = self._home / "descriptions" / f"{brain_id}.txt"
+        for left in (self._home / "meta" / brain_id, place):
+            with suppress(FileNotFoundError):
+                left.rename(work / left.parent.name)
+        if description is not None:
+            new = work / "description"
+            new.write_bytes(description.encode())
+            new.rename(place)
+
+    def _discard(self, brain_id: str) -> None:
+        """Forget a brain whose folder was removed by hand."""
+        brain = self._brains.pop(brain_id, None)
+        if brain is not None:
+            brain.discard()
+
+    def delete(self, brain_id: str) -> None:
+        brain = self.get(brain_id)
+        with self._lock, self._staging.exclusive():
+            trash = brain.delete()
+            self._brains.pop(brain_id, None)
+        shutil.rmtree(trash, ignore_errors=True)
+
+    def _brain(self, brain_id: str) -> Brain:
+        return Brain(self._home, brain_id, self._embedder, self._staging)
+
+
+def _is_brain(folder: Path) -> bool:
+    """A link is not a brain: it may lead anywhere."""
+    return folder.is_dir() and not folder.is_symlink()
+
+
+def require_valid_id(brain_id: str) -> None:
+    if brain_id in (".", "..") or not _ID.fullmatch(brain_id):
+        raise invalid(f"brainId: {brain_id!r} is not [A-Za-z0-9._-]{{1,128}}")

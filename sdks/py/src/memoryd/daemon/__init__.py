@@ -1,0 +1,1 @@
+"""The process: its providers and its server."""

@@ -1,0 +1,54 @@
+"""`fh256-1`, the `fake` embedder: signed feature hashing."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from memoryd.embed.embed import Vector, normalize
+from memoryd.text.terms import terms
+
+_FNV_OFFSET = 0x811C9DC5
+
+_FNV_PRIME = 0x01000193
+
+
+def fnv1a(data: bytes) -> int:
+    """32-bit FNV-1a."""
+    value = _FNV_OFFSET
+    for byte in data:
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return value
+
+
+_CACHED_LENGTH = 64
+"""Characters of the longest feature that is cached; a term may be as long as a document."""
+
+
+@lru_cache(maxsize=1 << 16)
+def _cached_bucket(feature: str) -> tuple[int, int]:
+    return _bucket(feature)
+
+
+def _bucket(feature: str) -> tuple[int, int]:
+    value = fnv1a(feature.encode())
+    return value & 0xFF, -1 if value >> 31 else 1
+
+
+class FeatureHash:
+    """`fh256-1`: signed feature hashing of terms and adjacent pairs of terms."""
+
+    name = "fh256-1"
+    _dimensions = 256
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [self._one(text) for text in texts]
+
+    def _one(self, text: str) -> Vector:
+        counts = [0] * self._dimensions
+        words = terms(text)
+        for features in (words, map(" ".join, pairwise(words))):
+            for feature in features:
+                hashed = _cached_bucket if len(feature) <= _CACHED_LENGTH else _bucket
+                index, sign = hashed(feature)
+                counts[index] += sign
+        return normalize(counts)

@@ -1,0 +1,1 @@
+"""Documents on disk: reading, listing, and changing them atomically."""

@@ -1,0 +1,1 @@
+"""The index of a brain: terms, vectors, filters."""

@@ -1,0 +1,1 @@
+"""Prompts for language models, and parsing of their replies."""

@@ -1,0 +1,1 @@
+"""Scores, order and fusion: arithmetic only."""

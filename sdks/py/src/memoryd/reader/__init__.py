@@ -1,0 +1,1 @@
+"""Readers, which answer a question from chunks."""

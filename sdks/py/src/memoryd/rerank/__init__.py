@@ -1,0 +1,1 @@
+"""Rerankers, which score chunks again."""

@@ -1,0 +1,1 @@
+"""Retrieval: the plan of a search, its chunks and its trace."""

@@ -1,0 +1,1 @@
+"""Texts: terms, chunks, front matter."""

@@ -1,0 +1,1 @@
+"""The contract's JSON and base64."""
