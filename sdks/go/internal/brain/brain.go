@@ -33,6 +33,10 @@ type Brain struct {
 
 	// upToDate reports whether the index has been reconciled with the files.
 	upToDate atomic.Bool
+	damaged  atomic.Pointer[index.Index] // to be replaced; may be one that was
+
+	// refresh waits until it has.
+	refresh func(context.Context) error
 }
 
 // open opens the index without reading the documents; reconcile does that.
@@ -80,44 +84,66 @@ func (b *Brain) Read(read func(*index.Index) error) error {
 	if b.deleted {
 		return b.notFound()
 	}
-	return read(b.index)
+	return b.noticeDamage(b.index, read(b.index))
 }
 
-// Search is Read for an index file that may turn out to be damaged: it is rebuilt from the documents,
-// and read again.
+// errStale means that the index must be reconciled with the files before it is read.
+var errStale = errors.New("the index is being rebuilt")
+
+// Search is Read for what needs the whole index. If its file turns out to be damaged, or the index is
+// being rebuilt, it waits for the index to be complete.
 func (b *Brain) Search(ctx context.Context, read func(*index.Index) error) error {
-	err := b.Read(read)
-	if !index.IsDamage(err) {
-		return err
-	}
-	slog.WarnContext(ctx, "the index is damaged, and is rebuilt", "brain", b.ID, "error", err)
-	if err := b.write(func(*index.Index) error { return b.replaceIndex(ctx) }); err != nil {
-		return err
-	}
-	if err := b.reconcile(ctx); err != nil {
-		return err
-	}
-	return b.Read(read)
-}
-
-// replaceIndex opens an empty index in place of a damaged one.
-func (b *Brain) replaceIndex(ctx context.Context) error {
-	b.upToDate.Store(false)
-	file := ""
-	if b.owner != nil {
-		file = b.layout.index
-	}
-	_ = b.index.Close() // it cannot be written any more, which is why it is replaced
-	if file != "" {
-		if err := index.Remove(file); err != nil {
+	for repaired := false; ; {
+		err := b.Read(func(ix *index.Index) error {
+			if !b.upToDate.Load() {
+				return errStale
+			}
+			return read(ix)
+		})
+		switch {
+		case index.IsDamage(err) && !repaired:
+			repaired = true
+		case !errors.Is(err, errStale):
+			return err
+		}
+		if err := b.refresh(ctx); err != nil {
 			return err
 		}
 	}
-	fresh, err := index.Open(ctx, file, b.embedderName())
-	if err == nil {
-		b.index = fresh
+}
+
+// noticeDamage has the index replaced before it is read again, if the error says that it is damaged.
+func (b *Brain) noticeDamage(ix *index.Index, err error) error {
+	if index.IsDamage(err) {
+		slog.Warn("the index is damaged, and is rebuilt", "brain", b.ID, "error", err)
+		b.damaged.Store(ix)
+		b.upToDate.Store(false)
 	}
 	return err
+}
+
+// replaceDamaged opens an empty index in place of a damaged one.
+func (b *Brain) replaceDamaged(ctx context.Context) error {
+	return b.write(func(ix *index.Index) error {
+		if b.damaged.Load() != ix {
+			return nil
+		}
+		file := ""
+		if b.owner != nil {
+			file = b.layout.index
+		}
+		_ = ix.Close() // it cannot be written any more, which is why it is replaced
+		if file != "" {
+			if err := index.Remove(file); err != nil {
+				return err
+			}
+		}
+		fresh, err := index.Open(ctx, file, b.embedderName())
+		if err == nil {
+			b.index = fresh
+		}
+		return err
+	})
 }
 
 func (b *Brain) embedderName() string {
@@ -128,8 +154,8 @@ func (b *Brain) embedderName() string {
 }
 
 // Counts returns how many documents, chunks and vectors are searchable.
-func (b *Brain) Counts() (counts index.Counts, err error) {
-	err = b.Read(func(ix *index.Index) error {
+func (b *Brain) Counts(ctx context.Context) (counts index.Counts, err error) {
+	err = b.Search(ctx, func(ix *index.Index) error {
 		counts = ix.Counts()
 		return nil
 	})
@@ -153,7 +179,7 @@ func (b *Brain) write(write func(*index.Index) error) error {
 	if b.deleted {
 		return b.notFound()
 	}
-	return write(b.index)
+	return b.noticeDamage(b.index, write(b.index))
 }
 
 func (b *Brain) notFound() error { return problem.New(problem.NotFound, "no brain %q", b.ID) }

@@ -1,6 +1,7 @@
 package brain
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -136,7 +137,7 @@ func TestHiddenAndBinaryDocumentsAreNotIndexed(t *testing.T) {
 		t.Errorf("%v, %v", chunks, err)
 	}
 	expect(t, b, "zebra")
-	if counts, _ := b.Counts(); counts != (index.Counts{Documents: 2}) {
+	if counts, _ := b.Counts(t.Context()); counts != (index.Counts{Documents: 2}) {
 		t.Errorf("%+v", counts)
 	}
 	stored, err := os.ReadFile(filepath.Join(home, "brains/b/x/_h.md"))
@@ -237,12 +238,13 @@ func TestBatchesAreLimitedInDocumentsAndBytes(t *testing.T) {
 	}
 }
 
-func TestDamageThatASearchMeetsIsRepaired(t *testing.T) {
-	home := t.TempDir()
+// damagedBrain returns a brain of 200 documents that contain `waits`, whose index was damaged after it
+// had been opened.
+func damagedBrain(t *testing.T, home string) *Brain {
+	t.Helper()
 	b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
 	for n := range 200 {
-		content := fmt.Sprintf("zebra%d waits", n)
-		change(t, b, put(fmt.Sprintf("%d.md", n), content))
+		change(t, b, put(fmt.Sprintf("%d.md", n), fmt.Sprintf("zebra%d waits", n)))
 	}
 	other, err := sql.Open("sqlite", Home(home).layout("b").index)
 	if err != nil {
@@ -254,12 +256,71 @@ func TestDamageThatASearchMeetsIsRepaired(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var hits []rank.Hit
+	return b
+}
+
+func waiting(t *testing.T, b *Brain) (hits []rank.Hit, err error) {
 	err = b.Search(t.Context(), func(ix *index.Index) (err error) {
 		hits, err = ix.Keyword(t.Context(), "waits", index.Filter{}, 1000)
 		return err
 	})
-	if err != nil || len(hits) != 200 {
+	return hits, err
+}
+
+func TestDamageThatASearchMeetsIsRepaired(t *testing.T) {
+	b := damagedBrain(t, t.TempDir())
+	if hits, err := waiting(t, b); err != nil || len(hits) != 200 {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}
+}
+
+func TestDamageThatCouldNotBeRepairedIsRepairedLater(t *testing.T) {
+	home := t.TempDir()
+	b := damagedBrain(t, home)
+	// A folder that is not empty cannot be removed as a file.
+	blocked := filepath.Join(Home(home).layout("b").index+".seal", "x")
+	if err := os.MkdirAll(blocked, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := waiting(t, b); err == nil {
+		t.Error("repaired")
+	}
+	if err := os.RemoveAll(filepath.Dir(blocked)); err != nil {
+		t.Fatal(err)
+	}
+	if hits, err := waiting(t, b); err != nil || len(hits) != 200 {
+		t.Errorf("%d hits, %v", len(hits), err)
+	}
+}
+
+func TestNobodyWaitsForTheEmbedderOfARebuild(t *testing.T) {
+	embedder := gated{asked: make(chan struct{}, 9), open: make(chan struct{})}
+	b := create(t, newTestStore(t, t.TempDir(), embedder), "b")
+	close(embedder.open)
+	change(t, b, put("a", "slow zebra"), put("b", "lion"))
+	<-embedder.asked
+	// Rebuild as after damage, with an embedder that does not answer.
+	embedder.open = make(chan struct{})
+	b.embedder = embedder
+	b.damaged.Store(b.index)
+	b.upToDate.Store(false)
+	counted := make(chan index.Counts, 1)
+	go func() {
+		counts, err := b.Counts(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		counted <- counts
+	}()
+	<-embedder.asked
+	if _, err := b.Stat(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	change(t, b, put("c", "zebra"), del("b"))
+	close(embedder.open)
+	if counts := <-counted; counts != (index.Counts{Documents: 2, Chunks: 2, Vectors: 2}) {
+		t.Errorf("counted before the index was complete: %+v", counts)
+	}
+	expect(t, b, "zebra", "c", "a")
+	expect(t, b, "lion")
 }

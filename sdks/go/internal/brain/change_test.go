@@ -111,7 +111,7 @@ func TestOperationsBuildOnEachOther(t *testing.T) {
 		if got := received(s); !slices.Equal(got, test.received) {
 			t.Errorf("%s: received %q", name, got)
 		}
-		if counts, _ := b.Counts(); counts.Documents != len(test.want) || counts.Chunks != counts.Vectors {
+		if counts, _ := b.Counts(t.Context()); counts.Documents != len(test.want) || counts.Chunks != counts.Vectors {
 			t.Errorf("%s: %+v", name, counts)
 		}
 		if left, _ := filepath.Glob(filepath.Join(home, "staging/*/*/*")); len(left) != 0 {
@@ -300,7 +300,7 @@ func TestFailingEmbedderChangesNothing(t *testing.T) {
 	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, map[string]string{"a": "zebra"}) {
 		t.Errorf("%q", got)
 	}
-	if counts, _ := b.Counts(); counts != (index.Counts{Documents: 1, Chunks: 1, Vectors: 1}) {
+	if counts, _ := b.Counts(t.Context()); counts != (index.Counts{Documents: 1, Chunks: 1, Vectors: 1}) {
 		t.Errorf("%+v", counts)
 	}
 }

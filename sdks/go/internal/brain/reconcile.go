@@ -42,29 +42,55 @@ func batches(changed []stamped) iter.Seq[[]stamped] {
 	}
 }
 
-// reconcile updates the index to match the files. Batches indexed before a failure are kept.
+// reconcile updates the index to match the files, and replaces it if it is damaged.
 func (b *Brain) reconcile(ctx context.Context) error {
-	return b.write(func(ix *index.Index) error {
-		changed, removed, err := b.differences(ctx, ix)
-		if err != nil {
-			return err
-		}
-		if len(removed) > 0 {
-			if err := ix.Apply(ctx, nil, removed...); err != nil {
+	err := b.update(ctx)
+	if index.IsDamage(err) {
+		err = b.update(ctx)
+	}
+	return err
+}
+
+// update keeps the batches indexed before a failure. The brain is locked only to compare and to
+// apply, so that nobody waits for the embedder; what others changed meanwhile is left to the next
+// comparison.
+func (b *Brain) update(ctx context.Context) error {
+	if err := b.replaceDamaged(ctx); err != nil {
+		return err
+	}
+	for {
+		var changed []stamped
+		err := b.write(func(ix *index.Index) error {
+			var removed []string
+			var err error
+			if changed, removed, err = b.differences(ctx, ix); err != nil {
 				return err
 			}
+			if len(removed) > 0 {
+				if err := ix.Apply(ctx, nil, removed...); err != nil {
+					return err
+				}
+			}
+			b.upToDate.Store(len(changed) == 0)
+			return nil
+		})
+		if err != nil || len(changed) == 0 {
+			return err
 		}
 		for batch := range batches(changed) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := b.reindex(ctx, ix, batch); err != nil {
+			documents, err := b.prepare(ctx, batch)
+			if err != nil {
+				return err
+			}
+			err = b.write(func(ix *index.Index) error { return b.applyUnchanged(ctx, ix, documents) })
+			if err != nil {
 				return err
 			}
 		}
-		b.upToDate.Store(true)
-		return nil
-	})
+	}
 }
 
 func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []stamped, removed []string, err error) {
@@ -90,7 +116,8 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 	return changed, slices.Collect(maps.Keys(cache)), err
 }
 
-func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) error {
+// prepare reads and embeds a batch.
+func (b *Brain) prepare(ctx context.Context, batch []stamped) ([]index.Document, error) {
 	sidecars := files.NewTree(b.layout.sidecars)
 	documents := make([]index.Document, 0, len(batch))
 	for _, file := range batch {
@@ -99,15 +126,15 @@ func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) e
 			continue // deleted after the folders were walked
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sidecar, err := sidecars.Read(sidecarOf(file.path))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		document, err := parseDocument(file.path, content, parseSidecar(sidecar))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		document.Stamp = file.stamp
 		documents = append(documents, document)
@@ -115,11 +142,34 @@ func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) e
 	if b.embedder != nil {
 		cache := vectors{}
 		if err := cache.embed(ctx, b.embedder, cache.missing(documents)); err != nil {
-			return err
+			return nil, err
 		}
 		cache.assign(documents)
 	}
-	return ix.Apply(ctx, documents)
+	return documents, nil
+}
+
+// applyUnchanged indexes the documents whose files are still those that were read.
+func (b *Brain) applyUnchanged(ctx context.Context, ix *index.Index, documents []index.Document) error {
+	stored, sidecars := files.NewTree(b.layout.documents), files.NewTree(b.layout.sidecars)
+	var unchanged []index.Document
+	for _, document := range documents {
+		kind, info, err := stored.Find(document.Path)
+		if err != nil {
+			return err
+		}
+		if kind != files.Regular {
+			continue
+		}
+		stamp, err := stampBeside(sidecars, document.Path, info)
+		if err != nil {
+			return err
+		}
+		if stamp == document.Stamp {
+			unchanged = append(unchanged, document)
+		}
+	}
+	return ix.Apply(ctx, unchanged)
 }
 
 // stampBeside returns the stamp of a document together with its current sidecar.

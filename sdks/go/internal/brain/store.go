@@ -304,6 +304,10 @@ func (s *Store) open(ctx context.Context, id string) (*Brain, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.refresh = func(ctx context.Context) error {
+		_, err := s.Get(ctx, id)
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.brains[id] = b

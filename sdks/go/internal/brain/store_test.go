@@ -73,7 +73,7 @@ func TestIndexFollowsTheFiles(t *testing.T) {
 	expect(t, b, "zebra0 zebra1 zebra2", "2.md")
 	expect(t, b, "giraffe", "1.md")
 	expect(t, b, "elephant", "sub/new.md")
-	if counts, _ := b.Counts(); counts != (index.Counts{Documents: 300, Chunks: 300, Vectors: 300}) {
+	if counts, _ := b.Counts(t.Context()); counts != (index.Counts{Documents: 300, Chunks: 300, Vectors: 300}) {
 		t.Errorf("%+v", counts)
 	}
 }

@@ -51,7 +51,7 @@ func (a *API) createBrain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusCreated, created)
+	return show(w, r, http.StatusCreated, created)
 }
 
 func (a *API) showBrain(w http.ResponseWriter, r *http.Request) error {
@@ -59,11 +59,11 @@ func (a *API) showBrain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, b)
+	return show(w, r, http.StatusOK, b)
 }
 
-func show(w http.ResponseWriter, status int, b *brain.Brain) error {
-	counts, err := b.Counts()
+func show(w http.ResponseWriter, r *http.Request, status int, b *brain.Brain) error {
+	counts, err := b.Counts(r.Context())
 	if err != nil {
 		return err
 	}
