@@ -44,8 +44,8 @@ class OtherStopWords(_Faulty):
     """Its reader takes more words for words that say nothing."""
 
     file = "reader/fake.py"
-    find = "read_text().split())"
-    put = "read_text().split()) | set('who which many much long first'.split())"
+    find = "read_text().split()"
+    put = "read_text().split() + 'who which many much long first'.split()"
 
 
 class IgnoresDates(_Faulty):
