@@ -160,6 +160,15 @@ func hasCode(err error, codes ...int) bool {
 	return errors.As(err, &refused) && slices.Contains(codes, refused.Code()&0xFF)
 }
 
+// cancellable returns the context for a query, which ends when its client is gone. The driver then
+// closes the connection, and the next query opens another, except in memory.
+func (ix *Index) cancellable(ctx context.Context) context.Context {
+	if ix.file == "" {
+		return withoutCancel(ctx)
+	}
+	return ctx
+}
+
 // withoutCancel lets a statement run to its end. The driver closes a connection whose statement is
 // interrupted, and an in-memory index would be lost with it.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }

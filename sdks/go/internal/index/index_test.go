@@ -342,3 +342,16 @@ func TestCancelledCallerIsNotDamage(t *testing.T) {
 		t.Errorf("%d documents are left", counts.Documents)
 	}
 }
+
+func TestQueryOfAClientThatIsGoneEnds(t *testing.T) {
+	ix := newTestIndex(t, filepath.Join(t.TempDir(), "index"))
+	apply(t, ix, doc("a.md", "zebra"))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if hits, err := ix.Keyword(ctx, "zebra", Filter{}, 9); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", hits, err)
+	}
+	if got := found(t, ix, "zebra", Filter{}); !slices.Equal(got, []string{"a.md"}) {
+		t.Errorf("afterwards %q", got)
+	}
+}

@@ -72,7 +72,7 @@ const termsMatch = `SELECT rowid - 1, -bm25(chunk_terms) AS score FROM chunk_ter
 
 // fetch returns the chunks of a statement that the filter allows.
 func (ix *Index) fetch(ctx context.Context, statement string, filter Filter, values ...any) ([]rank.Hit, error) {
-	rows, err := ix.db.QueryContext(withoutCancel(ctx), statement, values...)
+	rows, err := ix.db.QueryContext(ix.cancellable(ctx), statement, values...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ type Chunk struct {
 
 // Chunks reads the chunks of hits, in their order.
 func (ix *Index) Chunks(ctx context.Context, hits []rank.Hit) ([]Chunk, error) {
-	ctx = withoutCancel(ctx)
+	ctx = ix.cancellable(ctx)
 	statement, err := ix.db.PrepareContext(ctx,
 		"SELECT path, ordinal, text, title, metadata FROM chunks JOIN documents USING (path) WHERE id = ?")
 	if err != nil {
