@@ -22,7 +22,7 @@ _WORD = re.compile(rb"[a-z]{5,}")
 
 
 def _change_word(page: bytes) -> bytes:
-    """Change one word in the middle: all that surrounds it stays intact."""
+    """Change the word in the middle, and nothing around it."""
     words = list(_WORD.finditer(page))
     if not words:
         return page
@@ -79,6 +79,16 @@ def remove_files(state: Path, pattern: str) -> StepResult:
     return StepResult(f"disk: remove {pattern}")
 
 
+def _page_numbers(page: float | Pages, last: int) -> range:
+    match page:
+        case "all":
+            return range(last + 1)
+        case "later":
+            return range(min(1, last), last + 1)
+        case _:
+            return range(round(page * last), round(page * last) + 1)
+
+
 def damage_files(
     state: Path, pattern: str, page: float | Pages = 0, kind: Damage = "noise"
 ) -> StepResult:
@@ -87,8 +97,8 @@ def damage_files(
     Args:
         state: the state folder.
         pattern: the glob, relative to it.
-        page: from the first page of each file (0) to its last (1), all of them, or all later than
-            the first, which in a database tells what is in the others.
+        page: from the first page of each file (0) to its last (1); `all`; or `later`, all but the
+            first, which in a database describes the others.
         kind: `noise` and `zeros` replace the page, `letters` changes the lower-case letters in it,
             `word` one word of at least five of them, and `cut` ends the file before it.
 
@@ -98,9 +108,8 @@ def damage_files(
     for path in _matching_files(state, pattern):
         content = path.read_bytes()
         last = max(0, (len(content) - 1) // _PAGE)
-        first = 0 if page == "all" else min(1, last) if page == "later" else round(page * last)
-        numbers = range(first, last + 1 if isinstance(page, str) else first + 1)
-        start, end = first * _PAGE, numbers.stop * _PAGE
+        numbers = _page_numbers(page, last)
+        start, end = numbers.start * _PAGE, numbers.stop * _PAGE
         damaged = b"".join(_DAMAGES[kind](content[n * _PAGE : (n + 1) * _PAGE]) for n in numbers)
         rest = b"" if kind == "cut" else content[end:]
         path.write_bytes(content[:start] + damaged + rest)

@@ -100,8 +100,13 @@ class ManagedDaemon:
         return self._process.tail()
 
     def resources(self) -> Resources | None:
-        """What it has used; None if it is not sampled."""
-        return self._sampler.result() if self._sampler is not None else None
+        """What it has used until now; None if it is not sampled."""
+        if self._sampler is None:
+            return None
+        if self._sampling is not None and not self._sampling.done():
+            # A run of a few questions fits between two samples, and so do its connections.
+            self._sampler.sample()
+        return self._sampler.result()
 
     async def close(self) -> None:
         """Take a last sample and stop sampling; the process keeps running."""

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.manifest_runner import ManagedDaemon
 from memconform.daemons.resources import Resources, Sampler
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
@@ -175,6 +177,45 @@ async def test_the_sampler_sees_servers_that_a_child_connects_to() -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), 60)
     assert seen == {True: (f"127.0.0.1:{port}",), False: ()}
+
+
+_CONNECTS_WHEN_TOLD = """
+import socket, sys
+print("ready", flush=True)
+sys.stdin.readline()
+kept = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print("connected", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_connection_between_two_samples_is_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run of four questions took less than a quarter of a second."""
+    monkeypatch.setattr("memconform.daemons.resources._INTERVAL_SECONDS", 3600)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _CONNECTS_WHEN_TOLD, str(port)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert await process.stdout.readline() == b"ready\n"
+        launch = Launch(run_id="x", folder=tmp_path, upstream="http://127.0.0.1:9", sampled=True)
+        daemon = ManagedDaemon(Mock(), launch, Mock(pid=process.pid), port=1, ready_ms=0.0)
+        first = daemon.resources()
+        process.stdin.write(b"\n")
+        assert await process.stdout.readline() == b"connected\n"
+        second = daemon.resources()
+        await daemon.close()
+        process.stdin.close()
+        await process.wait()
+    assert first is not None
+    assert second is not None
+    assert (first.connections, second.connections) == ((), (f"127.0.0.1:{port}",))
 
 
 def test_results_of_earlier_versions_have_no_upstream() -> None:

@@ -1,5 +1,6 @@
-"""Changes of a brain, and all that a daemon shows of it before and after each of their requests."""
+"""Changes to a brain, and everything a daemon shows of it before and after each request."""
 
+import secrets
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ Request = tuple[str, str, dict[str, Any]]
 """Method, path below the brain, and keyword arguments of httpx."""
 
 Contents = dict[str, Any] | None
-"""All that a daemon shows of a brain; None if there is no such brain."""
+"""Everything a daemon shows of a brain; None if the brain does not exist."""
 
 
 def document(path: str, text: str, **attributes: object) -> dict[str, object]:
@@ -48,8 +49,6 @@ def rename(old: str, new: str) -> Request:
 
 _CREATE: Request = ("POST", "", {"json": {"description": "of herons"}})
 REMOVE: Request = ("DELETE", "", {"headers": {"X-Confirm-Delete": "yes"}})
-
-_TITLED = document("a.md", "The heron waits.", title="Heron", tags=["x"], metadata={"n": 2**53 + 1})
 
 BASE = (
     _CREATE,
@@ -99,7 +98,10 @@ CHANGES: Mapping[str, Sequence[Request]] = {
 async def serving(
     sdk: str, folder: Path, command: Sequence[str] = (), *, embedder: str = "fake"
 ) -> AsyncIterator[tuple[ManagedDaemon, httpx.AsyncClient]]:
-    """The daemon on the state folder `folder/state`, started by a command that takes its own."""
+    """Start a daemon on the state folder `folder/state`.
+
+    `command` precedes the daemon's own command line, as `strace` does.
+    """
     runner = find_runner(sdk, CHECKOUT)
     assert isinstance(runner, ManifestRunner)
     argv = [*command, *runner.serving.argv]
@@ -117,7 +119,8 @@ async def serving(
 
 def _launch(sdk: str, folder: Path) -> Launch:
     folder.mkdir(parents=True, exist_ok=True)
-    return Launch(run_id=f"changes-{sdk}-{folder.name}", folder=folder)
+    # At its end, a run kills all processes that have its id, also those of tests beside this one.
+    return Launch(run_id=f"changes-{sdk}-{secrets.token_hex(4)}", folder=folder)
 
 
 async def sent(client: httpx.AsyncClient, brain: str, request: Request) -> httpx.Response:
@@ -135,7 +138,7 @@ async def send(client: httpx.AsyncClient, brain: str, request: Request) -> None:
 
 
 async def contents(client: httpx.AsyncClient, brain: str) -> Contents:
-    """All that a brain shows, but for what differs between equal brains: ids and times."""
+    """Everything a daemon shows of a brain, except ids and times, in which equal brains differ."""
     answer = await client.get(f"/v1/brains/{brain}")
     if answer.status_code == 404:
         return None
@@ -161,7 +164,7 @@ async def contents(client: httpx.AsyncClient, brain: str) -> Contents:
 
 
 async def expected(client: httpx.AsyncClient) -> dict[str, list[Contents]]:
-    """What a fresh brain shows after none, one, and so on, of the requests of each change."""
+    """The contents of a fresh brain after the first 0, 1, … requests of each change."""
     states: dict[str, list[Contents]] = {}
     for number, (name, requests) in enumerate(CHANGES.items()):
         states[name] = []

@@ -1,8 +1,8 @@
-"""What a daemon does to its files, system call by system call: read from strace, and done again.
+"""The system calls with which a daemon changes its files: read from strace, and repeated.
 
 A SIGKILL leaves the files as they are between two system calls, so each prefix of the calls is a
-state that a killed daemon can leave. Shared memory (`-shm` of SQLite) is not traced, and need not
-be: who opens a database first makes it anew.
+state that a killed daemon can leave. SQLite's shared memory (`-shm`) is mapped and thus not traced;
+the first process that opens a database rebuilds it.
 """
 
 import os
@@ -19,7 +19,7 @@ _CHANGING = (
 _UNSUPPORTED = (
     "writev", "pwritev", "pwritev2", "copy_file_range", "sendfile", "symlink", "symlinkat", "dup2",
 )  # fmt: skip
-"""Calls that would change files, too. No reference daemon uses one on its state."""
+"""Other calls that change files. No reference daemon uses them on its state folder."""
 
 _LINE = re.compile(r"(\d+) +(\d+\.\d+) (.*)", re.DOTALL)
 _CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+)")
@@ -28,7 +28,7 @@ _HEX = re.compile(r"\\x([0-9a-f]{2})")
 
 
 class UnsupportedCallError(Exception):
-    """The state folder was changed by a call that cannot be repeated here."""
+    """A call changed the state folder, and cannot be repeated."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Call:
 
 
 def traced(log: Path) -> list[str]:
-    """The beginning of a command line whose program is traced to `log`."""
+    """The command to put before another one, so that its calls are traced to `log`."""
     calls = ",".join((*_CHANGING, *_UNSUPPORTED))
     options = ["-D", "-f", "--seccomp-bpf", "-qq", "-y", "-xx", "-ttt", "-s", str(2**24)]
     return ["strace", *options, "-e", f"trace={calls}", "-o", str(log)]
@@ -103,7 +103,7 @@ class Replay:
             What it changed, relative to the state folder; None if it changed nothing there.
 
         Raises:
-            UnsupportedCallError: if the call changes the state folder in a way that is not known.
+            UnsupportedCallError: if the call cannot be repeated.
         """
         if call.name in _UNSUPPORTED:
             if any(self._within(a) for a in call.arguments):
@@ -142,9 +142,10 @@ class Replay:
             target = self._within(*((arguments[3], arguments[2]) if at else (arguments[1],)))
             if target is None:
                 raise UnsupportedCallError(f"{name} out of the state folder")
-            (place.rename if name.startswith("rename") else target.hardlink_to)(
-                target if name.startswith("rename") else place
-            )
+            if name.startswith("rename"):
+                place.rename(target)
+            else:
+                target.hardlink_to(place)
         elif name == "rmdir" or "AT_REMOVEDIR" in arguments[-1]:
             place.rmdir()
         else:
@@ -168,7 +169,7 @@ class Replay:
         descriptor = call.arguments[0].partition("<")[0]
         place = self._within(call.arguments[0])
         if place is None or not place.is_file():
-            # Without a name, it is no longer in the folder.
+            # The file was opened elsewhere, or has been deleted.
             return None
         if call.name == "lseek":
             self._offsets[descriptor] = call.result

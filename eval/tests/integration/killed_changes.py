@@ -1,9 +1,9 @@
-"""Changes that a daemon is killed in, after each of its system calls, and what others make of them.
+"""What a daemon leaves when it is killed after any of its system calls, and who can use it.
 
-The daemon is traced while it changes brains, each change in a brain of its own. Its calls are
-repeated one by one, and after each the brain, and what lies in staging, is copied under another id
-into one state folder. Another daemon, started there once, must show each of these brains as it was
-before the change, or after it.
+The daemon is traced while it makes each change in a separate brain. Its calls are then repeated one
+by one; after each call, the brain and the staging folder are copied under a new id into one state
+folder. Another daemon is started there once, and must show each of these brains either as before
+the change or as after it.
 """
 
 import itertools
@@ -29,7 +29,7 @@ class Timed:
     acknowledged: list[float] = field(default_factory=list)
 
     def possible(self, at: float) -> range:
-        """How many requests of the change a kill at a time may leave done."""
+        """The numbers of requests that may have taken effect by this time."""
         return range(sum(t < at for t in self.acknowledged), sum(t < at for t in self.sent) + 1)
 
 
@@ -60,7 +60,7 @@ class Left:
     call: str
     """The last system call, and what it changed."""
     possible: range
-    """How many requests of the change may be done."""
+    """The numbers of requests of the change that may have taken effect."""
 
 
 def leave(
@@ -79,8 +79,8 @@ def leave(
         folder: in which the calls were recorded.
         home: the state folder to fill.
         scratch: an empty folder, for the copy on which the calls are repeated.
-        every: copy the brain after each n-th call only.
-        first: the number of calls before the first of these.
+        every: copy the brain only after every n-th call.
+        first: the number of calls to skip at the beginning of each change.
     """
     made, changes = recorded
     replay = Replay(folder / "state", scratch, folder)
@@ -95,7 +95,7 @@ def leave(
             continue
         change = changes[name]
         if changed.parts[0] != "staging" and change.brain not in str(changed):
-            # Another change has begun, or one before is being indexed.
+            # It belongs to the set-up of the next brain, or to an earlier one.
             continue
         counts[name] += 1
         if counts[name] <= 0 or (counts[name] - 1) % every:
@@ -112,8 +112,10 @@ def _copy(source: Path, home: Path, old: str, new: str) -> None:
         relative = file.relative_to(source)
         if relative.name.startswith("lock"):
             continue
+        # The name of an index file begins with the id of its brain.
         parts = [
-            part.replace(old, new) if part.startswith(old) else part for part in relative.parts
+            new + part.removeprefix(old) if part.startswith(old) else part
+            for part in relative.parts
         ]
         if parts[0] == "staging":
             if len(parts) < 2:
@@ -127,7 +129,7 @@ def _copy(source: Path, home: Path, old: str, new: str) -> None:
         if file.name == "journal":
             target.write_bytes(file.read_bytes().replace(f"/{old}/".encode(), f"/{new}/".encode()))
         elif parts[0] == "staging" or file.stat().st_nlink > 1:
-            # Hard links stay what they are: they tell whose a file is.
+            # Recovery compares hard links to tell which file a change put in place.
             _link_or_copy(file, target, home / ".inodes" / new)
         else:
             shutil.copy2(file, target)
@@ -153,7 +155,7 @@ def _of_brain(home: Path, brain: str) -> Iterator[Path]:
 async def violations(
     client: httpx.AsyncClient, left: Sequence[Left], states: Mapping[str, Sequence[Contents]]
 ) -> list[str]:
-    """Name the brains that show neither the state before a request nor the one after it."""
+    """Describe each brain that shows neither the state before a request nor the one after it."""
     wrong = []
     for brain in left:
         found = await contents(client, brain.id)

@@ -2,14 +2,16 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.conftest import REQUIRE_ALL, runnable
+from memconform.daemons.manifest_runner import ManagedDaemon
+from tests.conftest import CHECKOUT, REQUIRE_ALL, runnable
 from tests.integration.changes import (
     BASE,
     CHANGES,
@@ -26,6 +28,7 @@ from tests.integration.changes import (
 _PAGE = 4096
 
 _SAMPLED = 7
+"""Every seventh number of free pages; all of them in the slow form."""
 
 _ON_A_DISK_OF_ITS_OWN = (
     "unshare", "--user", "--map-root-user", "--mount", "--",
@@ -34,12 +37,12 @@ _ON_A_DISK_OF_ITS_OWN = (
 
 
 @pytest.fixture(autouse=True)
-def _namespaces() -> None:
-    command = [*_ON_A_DISK_OF_ITS_OWN[:5], "true"]
-    if shutil.which("unshare") and not subprocess.run(command, check=False).returncode:
+def _namespaces(tmp_path: Path) -> None:
+    if REQUIRE_ALL:
         return
-    if not REQUIRE_ALL:
-        pytest.skip("a user may not mount a file system here: no disk is filled")
+    command = [*_ON_A_DISK_OF_ITS_OWN[:-1], str(tmp_path), "true"]
+    if shutil.which("unshare") is None or subprocess.run(command, check=False).returncode:
+        pytest.skip("unshare cannot mount a file system here: no disk is filled")
 
 
 @contextmanager
@@ -61,7 +64,7 @@ def _full_but_for(disk: Path, pages: int) -> Iterator[None]:
 
 
 class _Change:
-    """One of the changes, in brains of its own, of which each meets a disk with less space."""
+    """A change that is tried with more and more free space, each time in a new brain."""
 
     def __init__(
         self, client: httpx.AsyncClient, disk: Path, request: Request, states: list[Contents]
@@ -70,7 +73,7 @@ class _Change:
         self._before, self._after = states
 
     async def fails(self, brain: str, pages: int) -> bool:
-        """Whether the request fails with some pages free, and leaves all as it was."""
+        """Make the change with some pages free; returns whether it failed, without any effect."""
         client = self._client
         for request in BASE:
             await send(client, brain, request)
@@ -89,6 +92,37 @@ class _Change:
         return not answer.is_success
 
 
+async def _fill(
+    daemon: ManagedDaemon,
+    client: httpx.AsyncClient,
+    home: Path,
+    states: Mapping[str, list[Contents]],
+    every: int,
+) -> dict[str, Contents]:
+    """Make each change with more and more free pages, until it succeeds.
+
+    Returns:
+        The brains that were made, and what each of them holds in the end.
+    """
+    assert daemon.process is not None
+    # The daemon alone sees what is mounted in its namespace.
+    disk = Path(f"/proc/{daemon.process.pid}/root{home}/state")
+    made: dict[str, Contents] = {}
+    for number, (name, requests) in enumerate(CHANGES.items()):
+        if len(requests) > 1:
+            continue
+        change = _Change(client, disk, requests[0], states[name])
+        for pages in count(number % every, every):
+            brain = f"full{number}-{pages}"
+            failed = await change.fails(brain, pages)
+            made[brain] = states[name][1]
+            if not failed:
+                break
+        assert pages >= every or requests[0] is REMOVE, f"{name}: the disk was not full"
+    shutil.copytree(disk, home / "after" / "state", ignore=shutil.ignore_patterns("lock*"))
+    return made
+
+
 @pytest.mark.parametrize("every", [_SAMPLED, pytest.param(1, marks=pytest.mark.slow)])
 async def test_a_full_disk_fails_the_request_and_nothing_else(
     sdk: str, every: int, tmp_path: Path
@@ -96,25 +130,26 @@ async def test_a_full_disk_fails_the_request_and_nothing_else(
     async with serving(sdk, tmp_path / "fresh") as (_, client):
         states = await expected(client)
     async with serving(sdk, tmp_path, _ON_A_DISK_OF_ITS_OWN) as (daemon, client):
-        assert daemon.process is not None
-        disk = Path(f"/proc/{daemon.process.pid}/root{tmp_path}/state")
-        left: dict[str, Contents] = {}
-        for number, (name, requests) in enumerate(CHANGES.items()):
-            if len(requests) > 1:
-                continue
-            change = _Change(client, disk, requests[0], states[name])
-            failed, pages = 0, number % every
-            while await change.fails(f"full{number}-{pages}", pages):
-                failed += 1
-                pages += every
-            assert failed or requests[0] is REMOVE, name
-            left |= {
-                f"full{number}-{n}": states[name][1]
-                for n in range(number % every, pages + 1, every)
-            }
-        shutil.copytree(disk, tmp_path / "after" / "state", ignore=shutil.ignore_patterns("lock*"))
+        made = await _fill(daemon, client, tmp_path, states, every)
     for reader in runnable():
         place = tmp_path / reader
         shutil.copytree(tmp_path / "after", place)
         async with serving(reader, place) as (_, client):
-            assert {brain: await contents(client, brain) for brain in left} == left
+            assert {brain: await contents(client, brain) for brain in made} == made
+
+
+async def test_a_daemon_that_undoes_nothing_on_a_full_disk_is_noticed(
+    cache: Path, tmp_path: Path
+) -> None:
+    del cache
+    patched = shutil.copytree(CHECKOUT / "sdks" / "py" / "src", tmp_path / "src")
+    placement = patched / "memoryd" / "files" / "placement.py"
+    undo = "removable = undo(journal.steps, change, staging.home)"
+    assert undo in placement.read_text(encoding="utf-8")
+    placement.write_text(placement.read_text(encoding="utf-8").replace(undo, "removable = True"))
+    async with serving("py", tmp_path / "fresh") as (_, client):
+        states = await expected(client)
+    command = ("env", f"PYTHONPATH={patched}", *_ON_A_DISK_OF_ITS_OWN)
+    async with serving("py", tmp_path, command) as (daemon, client):
+        with pytest.raises(AssertionError):
+            await _fill(daemon, client, tmp_path, states, _SAMPLED)

@@ -10,18 +10,18 @@ import { statusOf } from "./tree.js";
 /**
  * Move the files of a closed brain into a new folder of `staging`; returns that folder.
  *
- * Without its documents there is no brain: what fails before them leaves the brain as it was, and what fails after them
- * leaves nothing that a brain of the same id would get.
+ * Moving the documents deletes the brain. A failure before that leaves the brain as it was; what a failure
+ * after that leaves behind is not given to a new brain of the same id.
  */
 export function moveToTrash(paths: BrainPaths, staging: Staging): string {
   const trash = staging.newFolder();
-  // It is made again if the brain stays.
+  // The index is rebuilt if the brain stays.
   removeIndex(paths);
   renameSync(paths.documents, join(trash, "documents"));
   try {
     removeLeftovers(paths, trash);
   } catch {
-    // Creating a brain of this id removes them, or fails.
+    // Creating a brain with this id removes them first.
   }
   return trash;
 }

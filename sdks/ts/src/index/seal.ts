@@ -24,7 +24,7 @@ export function seal(file: string): void {
   try {
     writeFileSync(sealOf(file), digestOf(file));
   } catch {
-    // A disk that is full must not keep a brain from being closed, and what was written is no seal.
+    // A full disk must not prevent a brain from being closed. What was written of the seal is invalid.
     rmSync(sealOf(file), { force: true });
   }
 }
