@@ -8,7 +8,14 @@ import pytest
 
 from memconform.client.recorder import Exchange
 from memconform.conformance import strict_yaml
-from memconform.conformance.case import AwaitStep, HttpStep, StoreStep, StreamStep
+from memconform.conformance.case import (
+    AwaitStep,
+    HttpStep,
+    ProcessStep,
+    StoreStep,
+    StreamStep,
+    UntilStep,
+)
 from memconform.conformance.catalog import case_line, catalog, walk_steps
 from memconform.conformance.expecting import evaluate
 from memconform.conformance.names import CASES
@@ -38,6 +45,24 @@ def test_cases_without_ask_configure_no_reader_that_they_do_not_use() -> None:
         and entry.case.daemon.env.get("JB_LLM_PROVIDER", "none") not in ("", "none")
     }
     assert configured == set()
+
+
+def test_waits_in_vain_end_before_their_case() -> None:
+    """`events-bounded` waited 150 s in 60: a daemon that lost changes was untestable, not failing.
+
+    Waits inside `repeat` are not counted.
+    """
+    too_long = {
+        entry.base
+        for entry in catalog(CASES)
+        if sum(
+            step.within_ms
+            for step in entry.case.steps
+            if isinstance(step, AwaitStep | ProcessStep | UntilStep)
+        )
+        > 50_000
+    }
+    assert too_long == set()
 
 
 def _rejection(folder: Path, text: str) -> str:
