@@ -27,7 +27,7 @@ class _Faulty(MutantRunner):
 class DropsLastChunk(_Faulty):
     """Of a document that is cut into chunks the last cannot be found."""
 
-    file = "text/chunking.py"
+    file = "chunk.py"
     find = "    chunks.append(data[start:].decode())\n"
     put = ""
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from memoryd.api.bodies import Recency, Temporal
+from memoryd.chunk import chunk
 from memoryd.embed.featurehash import FeatureHash, fnv1a
 from memoryd.prompt.answer import cited, read_scores
 from memoryd.prompt.prompt import READER_SYSTEM, RERANK_SYSTEM, user_message
@@ -14,7 +15,6 @@ from memoryd.rank.dates import by_date, document_date
 from memoryd.rank.fuse import fuse_minmax, fuse_rrf
 from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import STOP_WORDS, extract
-from memoryd.text.chunking import chunk
 from memoryd.text.terms import terms
 
 _FOLDER = Path(__file__).parents[2] / "vectors"

@@ -2,8 +2,8 @@
 import { destination, pino } from "pino";
 
 import { parseCommand, USAGE, UsageError } from "./cli.js";
-import { serve, StartError } from "./serve.js";
-import { SettingsError, settingsFrom } from "./settings.js";
+import { serve, StartError } from "./daemon/daemon.js";
+import { SettingsError, settingsFrom } from "./config.js";
 
 async function main(): Promise<number> {
   const options = parseCommand(process.argv.slice(2), process.env.JB_HOME);

@@ -1,19 +1,19 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
-import type { Embedder } from "../embedding/embedder.js";
-import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
+import type { Embedder } from "../embed/embed.js";
+import { type Counts, type IndexedDocument, SearchIndex } from "../index/index.js";
 import { Problem } from "../problem.js";
-import { Feed } from "./changes.js";
-import { toIndexedDocument, readSidecar } from "./document.js";
+import { Feed } from "../feed.js";
+import { toIndexedDocument, readSidecar } from "./source.js";
 import { Draft } from "./draft.js";
-import type { Edit } from "./edits.js";
-import type { BrainPaths } from "./home.js";
-import { acquire, type Lock } from "./lock.js";
-import { isHidden, sidecarOf } from "./paths.js";
-import { place } from "./placement.js";
+import type { Edit } from "./operation.js";
+import type { BrainPaths } from "./layout.js";
+import { acquire, type Lock } from "../files/lock.js";
+import { isHidden, sidecarOf } from "../files/path.js";
+import { place } from "../files/placement.js";
 import { reconcile } from "./reconcile.js";
-import type { Staging } from "./staging.js";
-import { contentOf, stampOf, Tree } from "./tree.js";
+import type { Staging } from "../files/staging.js";
+import { contentOf, stampOf, Tree } from "../files/tree.js";
 import { ChunkVectors } from "./vectors.js";
 
 /** A document whose files are not in place yet, so that it has no stamp. */

@@ -2,11 +2,11 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-import type { Embedder } from "../embedding/embedder.js";
-import type { IndexedDocument, SearchIndex } from "../index/searchIndex.js";
-import { toIndexedDocument, readSidecar } from "./document.js";
-import { isHidden, pathFault, sidecarOf } from "./paths.js";
-import { stampOf, type Tree } from "./tree.js";
+import type { Embedder } from "../embed/embed.js";
+import type { IndexedDocument, SearchIndex } from "../index/index.js";
+import { toIndexedDocument, readSidecar } from "./source.js";
+import { isHidden, pathFault, sidecarOf } from "../files/path.js";
+import { stampOf, type Tree } from "../files/tree.js";
 import { ChunkVectors } from "./vectors.js";
 
 /**

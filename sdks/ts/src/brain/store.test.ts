@@ -15,9 +15,9 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import { DatabaseSync } from "@photostructure/sqlite";
 
-import type { Embedder } from "../embedding/embedder.js";
-import { FeatureHash } from "../embedding/featureHash.js";
-import { SearchIndex } from "../index/searchIndex.js";
+import type { Embedder } from "../embed/embed.js";
+import { FeatureHash } from "../embed/featureHash.js";
+import { SearchIndex } from "../index/index.js";
 import { Problem } from "../problem.js";
 import { changesLeft, ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";

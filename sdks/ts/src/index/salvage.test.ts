@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { FeatureHash } from "../embedding/featureHash.js";
+import { FeatureHash } from "../embed/featureHash.js";
 import { breakSeal } from "./seal.js";
-import { SearchIndex } from "./searchIndex.js";
+import { SearchIndex } from "./index.js";
 
 const PAGE = 4096;
 const embedder = new FeatureHash();

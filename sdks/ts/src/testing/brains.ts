@@ -5,13 +5,13 @@ import { pino } from "pino";
 
 import { BrainStore } from "../brain/store.js";
 import type { Brain } from "../brain/brain.js";
-import type { NewDocument, Sidecar } from "../brain/document.js";
-import { batchIngestEdit } from "../brain/edits.js";
-import type { Embedder } from "../embedding/embedder.js";
-import { FeatureHash } from "../embedding/featureHash.js";
-import type { Filters } from "../ranking/filters.js";
-import type { RetrievalRequest } from "../ranking/plan.js";
-import { type RetrievalResult, Retriever } from "../ranking/retrieval.js";
+import type { NewDocument, Sidecar } from "../brain/source.js";
+import { batchIngestEdit } from "../brain/operation.js";
+import type { Embedder } from "../embed/embed.js";
+import { FeatureHash } from "../embed/featureHash.js";
+import type { Filters } from "../index/filter.js";
+import type { RetrievalRequest } from "../retrieve/plan.js";
+import { type RetrievalResult, Retriever } from "../retrieve/retrieve.js";
 
 export const NEVER = new AbortController().signal;
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 
 import { pino } from "pino";
 
-import { type Daemon, serve } from "../serve.js";
-import { type Environment, settingsFrom } from "../settings.js";
+import { type Daemon, serve } from "../daemon/daemon.js";
+import { type Environment, settingsFrom } from "../config.js";
 
 export const FAKES = { JB_EMBED_PROVIDER: "fake", JB_LLM_PROVIDER: "fake" };
 

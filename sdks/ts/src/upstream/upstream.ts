@@ -1,7 +1,7 @@
 /** Calls to a service, with a timeout on silence and failures turned into Problems. */
 
 import { Problem } from "../problem.js";
-import { Watchdog } from "./watchdog.js";
+import { Watchdog } from "./silence.js";
 
 /** Retries after a response of 429 or 5xx, or a failed connection. */
 export const RETRIES = 2;

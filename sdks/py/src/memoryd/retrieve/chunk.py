@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from memoryd.chunk import document_id
 from memoryd.index.index import Index
 from memoryd.rank.rank import Hit
-from memoryd.text.chunking import document_id
 
 
 def order(chunk: dict[str, Any]) -> tuple[float, bytes, int]:
