@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { sharedVectors } from "./testing/vectors.js";
 import { chunk } from "./chunk.js";
+import { sharedVectors } from "./testing/vectors.js";
 
 const { cases } = sharedVectors("chunking") as {
   cases: { text: [piece: string, times: number][]; bytes: number[]; note?: string }[];

@@ -1,5 +1,7 @@
 /** Splitting a document's text into the chunks that are indexed and ranked. */
 
+import { createHash } from "node:crypto";
+
 /** Size in UTF-8 bytes up to which a text is one chunk. */
 const WHOLE_LIMIT = 131_072;
 
@@ -53,4 +55,9 @@ function endsBlankLine(bytes: Buffer, start: number, newline: number): boolean {
 
 function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+/** The first 32 hex digits of the path's SHA-256. */
+export function documentIdOf(path: string): string {
+  return createHash("sha256").update(path).digest("hex").slice(0, 32);
 }

@@ -1,100 +1,103 @@
-/** Settings from the `JB_*` variables, with the providers that they select. */
-
-import type { Embedder } from "./embed/embed.js";
-import { FeatureHash } from "./embed/featureHash.js";
-import { FakeReader } from "./reader/fake.js";
-import { ModelReader } from "./reader/llm.js";
-import type { Reader } from "./reader/reader.js";
-import { HttpReranker } from "./rerank/http.js";
-import { ModelReranker } from "./rerank/llm.js";
-import type { Reranker } from "./rerank/rerank.js";
-import { AnthropicChat } from "./llm/anthropic.js";
-import type { ChatModel } from "./llm/llm.js";
-import { type Connection, OpenAIChat, OpenAIEmbedder } from "./llm/openai.js";
+/** The daemon's configuration, from the `JB_*` variables. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable has a value that this daemon cannot serve; the message is for the user. */
-export class SettingsError extends Error {}
+export class ConfigError extends Error {}
 
-export interface Settings {
-  embedder: Embedder | undefined;
+type LlmProvider = "openai" | "anthropic" | "ollama";
+
+/** Built into the daemon, or none: there is nothing to configure. */
+type BuiltIn = { provider: "none" } | { provider: "fake" };
+
+/** A model of a vendor, and what is needed to call it. */
+export interface Service<P extends LlmProvider = LlmProvider> {
+  provider: P;
+  model: string;
+  apiKey: string;
+  /** Undefined for the client's default. */
+  baseURL: string | undefined;
+}
+
+export interface HttpRerank {
+  provider: "http";
+  url: string;
+  model: string | undefined;
+  apiKey: string | undefined;
+}
+
+/** A validated configuration: complete for the providers that it names. */
+export interface Config {
+  embed: BuiltIn | Service<"openai" | "ollama">;
+  llm: BuiltIn | Service;
+  rerank: { provider: "none" } | HttpRerank | { provider: "llm"; llm: Service };
   queryPrefix: string;
-  reader: Reader | undefined;
-  reranker: Reranker | undefined;
-  runId: string | undefined;
+  /** How long an upstream may be silent. */
+  upstreamSeconds: number;
   /** How long a request may take to arrive completely. */
   requestSeconds: number;
+  runId: string | undefined;
   /** The bearer token that requests must send; undefined if the daemon is open to all. */
   authToken: string | undefined;
 }
 
 /**
- * Read the settings from `env`.
+ * Read the configuration from `env`.
  *
- * @throws SettingsError for an unknown provider, a missing model, key or address, or an invalid
+ * @throws ConfigError for an unknown provider, a missing model, key or address, or an invalid
  *   address, timeout or token. Its message never repeats keys, tokens or addresses with a password.
  */
-export function settingsFrom(env: Environment): Settings {
+export function configFromEnv(env: Environment): Config {
   const variables = new Variables(env);
+  const upstreamSeconds = variables.seconds("JB_UPSTREAM_TIMEOUT", "30");
+  const embed = embedConfig(variables);
+  const llm = llmConfig(variables);
   return {
-    embedder: embedder(variables),
+    embed,
+    llm,
+    rerank: rerankConfig(variables, llm),
     queryPrefix: variables.get("JB_EMBED_QUERY_PREFIX") ?? "",
-    reader: reader(variables),
-    reranker: reranker(variables),
+    upstreamSeconds,
+    requestSeconds: variables.seconds("JB_REQUEST_TIMEOUT", "60"),
     runId: variables.get("MEMCONFORM_RUN_ID"),
-    requestSeconds: variables.secondsOf("JB_REQUEST_TIMEOUT", "60"),
     authToken: authToken(env),
   };
 }
 
-function embedder(variables: Variables): Embedder | undefined {
+function embedConfig(variables: Variables): Config["embed"] {
   const choices = ["none", "fake", "openai", "ollama"] as const;
   const provider = variables.choice("JB_EMBED_PROVIDER", choices);
-  if (provider === "none") return undefined;
-  if (provider === "fake") return new FeatureHash();
-  return new OpenAIEmbedder(variables.connection(provider), variables.required("JB_EMBED_MODEL"));
+  if (provider === "none" || provider === "fake") return { provider };
+  return variables.service(provider, "JB_EMBED_MODEL");
 }
 
-const READERS = ["none", "fake", "openai", "anthropic", "ollama"] as const;
-
-function reader(variables: Variables): Reader | undefined {
-  const provider = variables.choice("JB_LLM_PROVIDER", READERS);
-  if (provider === "none") return undefined;
-  if (provider === "fake") return new FakeReader();
-  return new ModelReader(chat(provider, variables), variables.required("JB_LLM_MODEL"));
+function llmConfig(variables: Variables): Config["llm"] {
+  const choices = ["none", "fake", "openai", "anthropic", "ollama"] as const;
+  const provider = variables.choice("JB_LLM_PROVIDER", choices);
+  if (provider === "none" || provider === "fake") return { provider };
+  return variables.service(provider, "JB_LLM_MODEL");
 }
 
-function reranker(variables: Variables): Reranker | undefined {
+function rerankConfig(variables: Variables, llm: Config["llm"]): Config["rerank"] {
   const provider = variables.choice("JB_RERANK_PROVIDER", ["none", "http", "llm"]);
-  if (provider === "none") return undefined;
+  if (provider === "none") return { provider };
   const model = variables.get("JB_RERANK_MODEL");
   if (provider === "http") {
-    return new HttpReranker({
-      url: variables.address("JB_RERANK_URL"),
-      model,
-      apiKey: variables.get("JB_RERANK_API_KEY")?.trim(),
-      seconds: variables.seconds,
-    });
+    const apiKey = variables.get("JB_RERANK_API_KEY")?.trim();
+    return { provider, url: variables.address("JB_RERANK_URL"), model, apiKey };
   }
-  const llm = variables.choice("JB_LLM_PROVIDER", READERS);
-  if (llm === "none" || llm === "fake") {
-    throw new SettingsError(
-      `JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm} is not a language model`,
+  if (!("model" in llm)) {
+    throw new ConfigError(
+      `JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm.provider} is not a language model`,
     );
   }
-  return new ModelReranker(chat(llm, variables), model ?? variables.required("JB_LLM_MODEL"));
-}
-
-function chat(provider: "openai" | "anthropic" | "ollama", variables: Variables): ChatModel {
-  const connection = variables.connection(provider);
-  return provider === "anthropic" ? new AnthropicChat(connection) : new OpenAIChat(connection);
+  return { provider, llm: { ...llm, model: model ?? llm.model } };
 }
 
 /** An empty token is an error, not "no token": it would leave open a daemon believed protected. */
 function authToken({ JB_AUTH_TOKEN: token }: Environment): string | undefined {
   if (token !== undefined && !/^[!-~]+$/.test(token)) {
-    throw new SettingsError("the token of --auth-token or JB_AUTH_TOKEN must be visible ASCII");
+    throw new ConfigError("the token of --auth-token or JB_AUTH_TOKEN must be visible ASCII");
   }
   return token;
 }
@@ -102,12 +105,9 @@ function authToken({ JB_AUTH_TOKEN: token }: Environment): string | undefined {
 /** The environment; an empty variable counts as unset. */
 class Variables {
   readonly #env: Environment;
-  /** How long an upstream may be silent. */
-  readonly seconds: number;
 
   constructor(env: Environment) {
     this.#env = env;
-    this.seconds = this.secondsOf("JB_UPSTREAM_TIMEOUT", "30");
   }
 
   get(name: string): string | undefined {
@@ -117,7 +117,7 @@ class Variables {
   required(name: string): string {
     const value = this.get(name);
     if (value === undefined)
-      throw new SettingsError(`${name} is not set, but the selected provider needs it`);
+      throw new ConfigError(`${name} is not set, but the selected provider needs it`);
     return value;
   }
 
@@ -126,7 +126,7 @@ class Variables {
     const value = this.get(name);
     const choice = value === undefined ? choices[0] : choices.find((one) => one === value);
     if (choice === undefined) {
-      throw new SettingsError(`${name}=${value ?? ""}: must be one of ${choices.join(", ")}`);
+      throw new ConfigError(`${name}=${value ?? ""}: must be one of ${choices.join(", ")}`);
     }
     return choice;
   }
@@ -134,31 +134,30 @@ class Variables {
   address(name: string): string {
     const value = this.required(name);
     if (!isHttp(value))
-      throw new SettingsError(`${name} must be an http(s) address without a password`);
+      throw new ConfigError(`${name} must be an http(s) address without a password`);
     return value;
   }
 
-  secondsOf(name: string, missing: string): number {
+  seconds(name: string, missing: string): number {
     const value = this.get(name) ?? missing;
     const seconds = Number(value);
     // Node's timers fire at once for delays over 2^31 - 1 ms.
     if (!(seconds > 0 && seconds <= 1_000_000)) {
-      throw new SettingsError(`${name}=${value}: must be a number of seconds`);
+      throw new ConfigError(`${name}=${value}: must be a number of seconds`);
     }
     return seconds;
   }
 
-  connection(provider: "openai" | "anthropic" | "ollama"): Connection {
-    const name = provider;
-    const { seconds } = this;
+  service<P extends LlmProvider>(provider: P, modelVariable: string): Service<P> {
     if (provider === "ollama") {
-      return { name, apiKey: "ollama", baseURL: this.#ollamaUrl(), seconds };
+      const baseURL = this.#ollamaUrl();
+      return { provider, model: this.required(modelVariable), apiKey: "ollama", baseURL };
     }
     const prefix = provider.toUpperCase();
     const apiKey = this.required(`${prefix}_API_KEY`).trim();
     const base = `${prefix}_BASE_URL`;
     const baseURL = this.get(base) === undefined ? undefined : this.address(base);
-    return { name, apiKey, baseURL, seconds };
+    return { provider, model: this.required(modelVariable), apiKey, baseURL };
   }
 
   /** The base URL of the API; `OLLAMA_HOST` is `host`, `host:port` or an address. */
@@ -167,9 +166,7 @@ class Variables {
     const bare = !host.includes("://");
     const address = bare ? `http://${host}` : host;
     if (!isHttp(address))
-      throw new SettingsError(
-        "OLLAMA_HOST must be HOST, HOST:PORT or an address without a password",
-      );
+      throw new ConfigError("OLLAMA_HOST must be HOST, HOST:PORT or an address without a password");
     const url = new URL(address);
     if (bare && !/:\d+\/*$/.test(host)) url.port = "11434";
     return `${url.href.replace(/\/+$/, "")}/v1`;

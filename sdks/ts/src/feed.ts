@@ -12,24 +12,24 @@ export interface AnnouncedChange extends Change {
   when: string;
 }
 
-export interface Listener {
+export interface Subscriber {
   /** Receives the changes of one commit; must not throw. */
   onChanges(changes: readonly [id: number, change: AnnouncedChange][]): void;
   /** Called when the brain is closed or deleted: no more changes follow. */
   onEnd(): void;
 }
 
-/** Publishes changes to the listeners of one brain. */
+/** Publishes changes to the subscribers of one brain. */
 export class Feed {
-  readonly #listeners = new Set<Listener>();
+  readonly #subscribers = new Set<Subscriber>();
   /** Increases across restarts too, up to a million changes a second. */
   #lastId = Date.now() * 1000;
 
   /** Subscribe; returns the function that unsubscribes. */
-  listen(listener: Listener): () => void {
-    this.#listeners.add(listener);
+  subscribe(subscriber: Subscriber): () => void {
+    this.#subscribers.add(subscriber);
     return () => {
-      this.#listeners.delete(listener);
+      this.#subscribers.delete(subscriber);
     };
   }
 
@@ -40,11 +40,11 @@ export class Feed {
       ++this.#lastId,
       { ...change, reason, when },
     ]);
-    for (const listener of this.#listeners) listener.onChanges(announced);
+    for (const subscriber of this.#subscribers) subscriber.onChanges(announced);
   }
 
   end(): void {
-    for (const listener of this.#listeners) listener.onEnd();
-    this.#listeners.clear();
+    for (const subscriber of this.#subscribers) subscriber.onEnd();
+    this.#subscribers.clear();
   }
 }

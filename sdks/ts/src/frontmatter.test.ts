@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readSidecar, toIndexedDocument } from "./brain/source.js";
-import { sharedVectors } from "./testing/vectors.js";
+import { readSidecar } from "./brain/sidecar.js";
+import { toIndexedDocument } from "./brain/source.js";
 import { parseFrontMatter } from "./frontmatter.js";
+import { sharedVectors } from "./testing/vectors.js";
 
 const { cases } = sharedVectors("frontmatter") as {
   cases: {

@@ -11,13 +11,16 @@ import Fastify, {
 } from "fastify";
 
 import { invalid, Problem } from "../problem.js";
+import { addAskRoute } from "./ask.js";
 import { tokenGuard } from "./auth.js";
+import { addBrainRoutes } from "./brains.js";
 import { readBody } from "./decode.js";
 import { addDocumentRoutes } from "./documents.js";
-import { onClientError, onError, rejectUnhandled, sendProblem } from "./respond.js";
 import { addEventRoutes } from "./events.js";
+import { addIngestRoutes } from "./ingest.js";
 import { isLoopback, originGuard } from "./origin.js";
-import { addRoutes } from "./routes.js";
+import { onClientError, onError, rejectUnhandled, sendProblem } from "./respond.js";
+import { addSearchRoute } from "./search.js";
 import type { Services } from "./services.js";
 
 /** An encoded or trailing slash: Fastify would decode or drop it, and match another route. */
@@ -79,7 +82,10 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
   });
 
   app.setErrorHandler(onError);
-  addRoutes(app, services);
+  addBrainRoutes(app, services);
+  addIngestRoutes(app, services);
+  addSearchRoute(app, services);
+  addAskRoute(app, services);
   addDocumentRoutes(app, services);
   addEventRoutes(app, services);
   rejectUnhandled(app, methodsByUrl);

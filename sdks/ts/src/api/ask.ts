@@ -1,17 +1,40 @@
-/** The events of `ask`, as a stream. */
+/** The route of ask, and the events of an answer. */
 
-import type { FastifyBaseLogger } from "fastify";
+import { Readable } from "node:stream";
 
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+
+import type { Usage } from "../llm/llm.js";
 import { Problem } from "../problem.js";
+import type { Reader } from "../reader/reader.js";
 import type { Chunk } from "../retrieve/chunk.js";
 import type { RetrievalResult } from "../retrieve/retrieve.js";
-import type { Reader } from "../reader/reader.js";
 import { stringifyExactly } from "../wire/exactJson.js";
-import type { Usage } from "../llm/llm.js";
-import type { Ask } from "./bodies.js";
+import { ASK, type Ask } from "./bodies.js";
+import { parseBody } from "./decode.js";
+import { BRAIN, type BrainRoute, type Services } from "./services.js";
+
+export function addAskRoute(
+  app: FastifyInstance,
+  { store, retriever, reader, pending }: Services,
+): void {
+  app.post<BrainRoute>(`${BRAIN}/ask`, async (request, reply) => {
+    const target = await store.get(request.params.brainId);
+    const ask = parseBody(ASK, request.body);
+    if (reader === undefined) {
+      throw new Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set");
+    }
+    const signal = pending.signalOf(reply);
+    const retrieval = await retriever.retrieve(target, { ...ask, query: ask.question }, signal);
+    return reply
+      .header("Content-Type", "text/event-stream")
+      .header("Cache-Control", "no-store")
+      .send(Readable.from(answerStream(reader, ask, retrieval, signal, request.log)));
+  });
+}
 
 /** The event stream of one answer. A failure becomes an `error` event; nothing is thrown. */
-export async function* answerStream(
+async function* answerStream(
   reader: Reader,
   ask: Ask,
   { chunks, trace }: RetrievalResult,

@@ -5,8 +5,8 @@ import type { Readable } from "node:stream";
 import { z } from "zod";
 
 import { invalid, Problem } from "../problem.js";
-import { hasNumber, parseExactly } from "../wire/exactJson.js";
 import { DEPTH_LIMIT } from "../wire/check.js";
+import { hasNumber, parseExactly } from "../wire/exactJson.js";
 
 /** 8 MiB of content are 11.2 MiB in base64; the rest leaves room for titles, tags and metadata. */
 const BODY_LIMIT = 16 * 2 ** 20;

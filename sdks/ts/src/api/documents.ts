@@ -2,15 +2,15 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
-import { type Edit, operationsEdit } from "../brain/operation.js";
 import { documentNotFound } from "../brain/draft.js";
+import { type Edit, operationsEdit } from "../brain/operation.js";
 import { itemAt, list } from "../files/list.js";
 import { Problem } from "../problem.js";
-import { bytesOf, parseBody, requireContentLimit } from "./decode.js";
-import { json } from "./json.js";
-import { Parameters } from "./parameters.js";
-import { BRAIN, type BrainRoute, type Services } from "./services.js";
 import { BATCH_OPS, RENAME } from "./bodies.js";
+import { bytesOf, parseBody, requireContentLimit } from "./decode.js";
+import { Parameters } from "./parameters.js";
+import { json } from "./respond.js";
+import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
 /** Bytes in the body of one write. */
 const WRITE_LIMIT = 2 * 2 ** 20;

@@ -2,8 +2,8 @@
 
 import type { FastifyInstance } from "fastify";
 
-import { ChangeStream } from "./stream.js";
 import { BRAIN, type BrainRoute, type Services } from "./services.js";
+import { ChangeStream } from "./stream.js";
 
 export function addEventRoutes(
   app: FastifyInstance,

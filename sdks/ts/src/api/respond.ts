@@ -1,10 +1,16 @@
-/** Failures as `application/problem+json` responses. */
+/** Responses in JSON, and failures as `application/problem+json`. */
 
 import type { Socket } from "node:net";
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 import { invalid, Problem } from "../problem.js";
+import { stringifyExactly } from "../wire/exactJson.js";
+
+export function json(reply: FastifyReply, body: object): FastifyReply {
+  // A buffer, because Fastify adds a charset to strings, and application/json has none.
+  return reply.header("Content-Type", "application/json").send(Buffer.from(stringifyExactly(body)));
+}
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.code === "unauthorized") void reply.header("WWW-Authenticate", "Bearer");

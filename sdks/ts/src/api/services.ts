@@ -1,6 +1,6 @@
 import type { BrainStore } from "../brain/store.js";
-import type { Retriever } from "../retrieve/retrieve.js";
 import type { Reader } from "../reader/reader.js";
+import type { Retriever } from "../retrieve/retrieve.js";
 import type { PendingRequests } from "./requests.js";
 
 /** What the routes depend on. */

@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 
-import type { Feed, Listener, AnnouncedChange } from "../feed.js";
+import type { Feed, Subscriber, AnnouncedChange } from "../feed.js";
 
 /** A stream with so many unsent changes when another commit comes is ended, after those changes. */
 const QUEUE_LIMIT = 1024;
@@ -16,23 +16,23 @@ const STALLED_PINGS = 8;
 type Event = "ping" | [id: number, change: AnnouncedChange];
 
 /** The event stream of one client. */
-export class ChangeStream extends Readable implements Listener {
+export class ChangeStream extends Readable implements Subscriber {
   /** Events are serialized when they are read, because a thousand changes may share a long reason. */
   readonly #queue: Event[] = [];
   readonly #silence: NodeJS.Timeout;
-  readonly #unlisten: () => void;
+  readonly #unsubscribe: () => void;
   #wanted = false;
   #unreadPings = 0;
   #ended = false;
 
-  constructor(changes: Pick<Feed, "listen">, pingMs = PING_MS) {
+  constructor(changes: Pick<Feed, "subscribe">, pingMs = PING_MS) {
     super({ highWaterMark: 1 });
     this.#silence = setInterval(() => {
       // A client that still has something to read needs no ping.
       if (this.#wanted) this.#add(["ping"]);
       else if (++this.#unreadPings >= STALLED_PINGS) this.destroy();
     }, pingMs);
-    this.#unlisten = changes.listen(this);
+    this.#unsubscribe = changes.subscribe(this);
     this.push("event: ready\ndata: ok\n\n");
   }
 
@@ -46,7 +46,7 @@ export class ChangeStream extends Readable implements Listener {
 
   /** End the stream after the queued events. */
   end(): void {
-    this.#unlisten();
+    this.#unsubscribe();
     this.#ended = true;
     if (this.#wanted) this._read();
   }
@@ -61,7 +61,7 @@ export class ChangeStream extends Readable implements Listener {
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     clearInterval(this.#silence);
-    this.#unlisten();
+    this.#unsubscribe();
     callback(error);
   }
 

@@ -1,19 +1,20 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
 import type { Embedder } from "../embed/embed.js";
-import { type Counts, type IndexedDocument, SearchIndex } from "../index/index.js";
-import { Problem } from "../problem.js";
 import { Feed } from "../feed.js";
-import { toIndexedDocument, readSidecar } from "./source.js";
-import { Draft } from "./draft.js";
-import type { Edit } from "./operation.js";
-import type { BrainPaths } from "./layout.js";
 import { acquire, type Lock } from "../files/lock.js";
 import { isHidden, sidecarOf } from "../files/path.js";
 import { place } from "../files/placement.js";
-import { reconcile } from "./reconcile.js";
 import type { Staging } from "../files/staging.js";
 import { contentOf, stampOf, Tree } from "../files/tree.js";
+import { type Counts, type IndexedDocument, Index } from "../index/index.js";
+import { Problem } from "../problem.js";
+import { Draft } from "./draft.js";
+import type { BrainPaths } from "./layout.js";
+import type { Edit } from "./operation.js";
+import { reconcile } from "./reconcile.js";
+import { readSidecar } from "./sidecar.js";
+import { toIndexedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
 
 /** A document whose files are not in place yet, so that it has no stamp. */
@@ -25,7 +26,7 @@ export class Brain {
   readonly #documents: Tree;
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
-  readonly #index: SearchIndex;
+  readonly #index: Index;
   readonly #changes = new Feed();
   #commits = 0;
   #closed = false;
@@ -66,7 +67,7 @@ export class Brain {
     try {
       // If another TypeScript daemon owns the index file, this one builds its own in memory.
       const file = this.#lock === undefined ? ":memory:" : paths.index;
-      this.#index = SearchIndex.open(file, embedder?.name ?? "none");
+      this.#index = Index.open(file, embedder?.name ?? "none");
     } catch (error) {
       this.#lock?.release();
       throw error;
@@ -74,7 +75,7 @@ export class Brain {
   }
 
   /** @throws Problem `not_found` if the brain was deleted or closed. */
-  get index(): SearchIndex {
+  get index(): Index {
     this.#requireOpen();
     return this.#index;
   }
@@ -86,7 +87,7 @@ export class Brain {
   }
 
   /** The feed of changes; throws as `index` does. */
-  get changes(): Pick<Feed, "listen"> {
+  get changes(): Pick<Feed, "subscribe"> {
     this.#requireOpen();
     return this.#changes;
   }

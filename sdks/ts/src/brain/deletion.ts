@@ -1,11 +1,11 @@
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { removeDatabase } from "../index/file.js";
-import type { BrainPaths } from "./layout.js";
 import { acquire } from "../files/lock.js";
 import type { Staging } from "../files/staging.js";
 import { statusOf } from "../files/tree.js";
+import { removeDatabase } from "../index/file.js";
+import type { BrainPaths } from "./layout.js";
 
 /**
  * Move the files of a closed brain into a new folder of `staging`; returns that folder.

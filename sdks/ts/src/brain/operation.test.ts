@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
 import { FeatureHash } from "../embed/featureHash.js";
-import { SearchIndex } from "../index/index.js";
+import { Index } from "../index/index.js";
 import { changesLeft, ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
-import { type Op, operationsEdit } from "./operation.js";
+import { type Operation, operationsEdit } from "./operation.js";
 import type { BrainStore } from "./store.js";
 
 let root: string;
@@ -28,15 +28,16 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-const write = (path: string, text = "giraffe"): Op => ({
+const write = (path: string, text = "giraffe"): Operation => ({
   type: "write",
   path,
   content: Buffer.from(text),
 });
-const append = (path: string, text: string): Op => ({ ...write(path, text), type: "append" }) as Op;
-const remove = (path: string): Op => ({ type: "delete", path });
-const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
-const apply = (...ops: Op[]) => brain.edit(operationsEdit(ops), NEVER);
+const append = (path: string, text: string): Operation =>
+  ({ ...write(path, text), type: "append" }) as Operation;
+const remove = (path: string): Operation => ({ type: "delete", path });
+const rename = (path: string, to: string): Operation => ({ type: "rename", path, to });
+const apply = (...ops: Operation[]) => brain.edit(operationsEdit(ops), NEVER);
 
 test("a path of a thousand folders and a thousand appends are fast", async () => {
   const path = "d/".repeat(1000) + "a";
@@ -44,7 +45,7 @@ test("a path of a thousand folders and a thousand appends are fast", async () =>
   await apply(write(path));
   await apply(write(path));
   const piece = "x".repeat(8000);
-  await apply(...Array.from({ length: 1000 }, (): Op => append("b", piece)));
+  await apply(...Array.from({ length: 1000 }, (): Operation => append("b", piece)));
   assert.ok(performance.now() - started < 10_000);
   assert.equal(brain.documents.read("b")?.toString(), piece.repeat(1000));
 });
@@ -74,7 +75,7 @@ for (const ops of [
   test(`a failed commit changes nothing: ${JSON.stringify(ops)}`, async (t) => {
     await ingest(brain, ZEBRAS);
     const before = state();
-    const failing = t.mock.method(SearchIndex.prototype, "apply", () => {
+    const failing = t.mock.method(Index.prototype, "apply", () => {
       throw new Error("ENOSPC: no space left on device");
     });
     await assert.rejects(apply(...ops), /ENOSPC/);
@@ -87,7 +88,7 @@ for (const ops of [
   });
 }
 
-const conflicts: [name: string, ops: Op[]][] = [
+const conflicts: [name: string, ops: Operation[]][] = [
   ["a document is not a folder", [write("a/x")]],
   ["nor is one further up", [write("a/x/y/z")]],
   ["a folder is not a document", [write("f")]],

@@ -1,53 +1,28 @@
 /** The edits that requests make to a brain's documents. */
 
 import { Problem } from "../problem.js";
-import { type NewDocument, writeSidecar } from "./source.js";
 import type { Draft } from "./draft.js";
 
 /** Changes a draft; it may be applied again, to a later draft. */
 export type Edit = (draft: Draft) => void;
 
-export type Op =
+export type Operation =
   | { type: "write" | "append"; path: string; content: Buffer }
   | { type: "delete"; path: string }
   | { type: "rename"; path: string; to: string };
 
-/** The edit that stores one document. */
-export function ingestEdit(document: NewDocument): Edit {
-  return (draft) => {
-    draft.write(document.path, document.content, writeSidecar(document));
-  };
-}
-
-/** The edit that stores a batch. If a path occurs twice, the last document wins, as one change. */
-export function batchIngestEdit(documents: readonly NewDocument[]): Edit {
-  const last = new Map<string, { document: (typeof documents)[number]; i: number }>();
-  for (const [i, document] of documents.entries()) {
-    // Delete first: setting an existing key would keep its old position in the map.
-    last.delete(document.path);
-    last.set(document.path, { document, i });
-  }
-  return (draft) => {
-    for (const { document, i } of last.values()) {
-      withLabel(`documents[${i}]`, () => {
-        ingestEdit(document)(draft);
-      });
-    }
-  };
-}
-
 /** The edit that applies ops in order. */
-export function operationsEdit(ops: readonly Op[]): Edit {
+export function operationsEdit(ops: readonly Operation[]): Edit {
   return (draft) => {
     for (const [i, op] of ops.entries()) {
       withLabel(`ops[${i}]`, () => {
-        applyOp(draft, op);
+        applyOperation(draft, op);
       });
     }
   };
 }
 
-function applyOp(draft: Draft, op: Op): void {
+function applyOperation(draft: Draft, op: Operation): void {
   switch (op.type) {
     case "write":
       draft.write(op.path, op.content);
@@ -64,7 +39,7 @@ function applyOp(draft: Draft, op: Op): void {
 }
 
 /** Run `step`; a Problem that it throws is prefixed with the part of the request it concerns. */
-function withLabel(part: string, step: () => void): void {
+export function withLabel(part: string, step: () => void): void {
   try {
     step();
   } catch (error) {

@@ -5,12 +5,14 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 
-import { BrainStore } from "../brain/store.js";
-import type { Options } from "../cli.js";
 import { createApp } from "../api/app.js";
 import { PendingRequests } from "../api/requests.js";
+import { BrainStore } from "../brain/store.js";
+import type { Options } from "../cli.js";
+import type { Config } from "../config.js";
+import type { Embedder } from "../embed/embed.js";
 import { Retriever } from "../retrieve/retrieve.js";
-import type { Settings } from "../config.js";
+import { createProviders } from "./providers.js";
 
 /** How long open requests may run after a stop, before their connections are closed. */
 const GRACE_MS = 2000;
@@ -32,22 +34,19 @@ type ServeOptions = Pick<Options, "host" | "port" | "root">;
  *
  * @throws StartError if the state folder cannot be used, or the address cannot be bound.
  */
-export async function serve(
-  options: ServeOptions,
-  settings: Settings,
-  log: Logger,
-): Promise<Daemon> {
-  const store = openStore(options.root, settings, log);
+export async function serve(options: ServeOptions, config: Config, log: Logger): Promise<Daemon> {
+  const { embedder, reader, reranker } = createProviders(config);
+  const store = openStore(options.root, embedder, log);
   const pending = new PendingRequests();
   const app = createApp(
     {
       store,
-      retriever: new Retriever(settings.reranker, settings.queryPrefix),
-      reader: settings.reader,
+      retriever: new Retriever(reranker, config.queryPrefix),
+      reader,
       pending,
-      authToken: settings.authToken,
-      requestSeconds: settings.requestSeconds,
-      version: { name: "memoryd-ts", version: "0.1.0", contract: "1", runId: settings.runId },
+      authToken: config.authToken,
+      requestSeconds: config.requestSeconds,
+      version: { name: "memoryd-ts", version: "0.1.0", contract: "1", runId: config.runId },
     },
     log,
   );
@@ -69,7 +68,7 @@ export async function serve(
   };
 }
 
-function openStore(root: string, { embedder }: Settings, log: Logger): BrainStore {
+function openStore(root: string, embedder: Embedder | undefined, log: Logger): BrainStore {
   try {
     return new BrainStore(root, embedder, log);
   } catch (error) {

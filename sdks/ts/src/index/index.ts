@@ -1,19 +1,17 @@
 /** The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors. */
 
 import { Problem } from "../problem.js";
-import { type Hit, roundScore } from "../rank/fuse.js";
-import { inverseL2, type Kernel } from "../rank/rank.js";
-import { cutoffScore } from "../rank/cutoff.js";
-import { parseExactly, stringifyExactly } from "../wire/exactJson.js";
+import { cutoffScore, type Hit, inverseL2, type Kernel, roundScore } from "../rank/rank.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
+import { parseExactly, stringifyExactly } from "../wire/exactJson.js";
 import { isRebuildable, openDatabase, removeDatabase } from "./file.js";
+import { VectorMatrix } from "./matrix.js";
 import { checksumOf, salvage } from "./salvage.js";
 import { breakSeal, seal } from "./seal.js";
 import { type Filterable, Slots } from "./slots.js";
 import { type Connection, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";
-import { VectorMatrix } from "./matrix.js";
 
 /** A document to index. */
 export interface IndexedDocument {
@@ -45,7 +43,7 @@ export interface Counts {
 export type DocumentFilter = (document: Filterable) => boolean;
 
 /** All calls are synchronous, so no other request sees a partial change. */
-export class SearchIndex {
+export class Index {
   readonly #file: string;
   readonly #embedder: string;
   readonly #database: Connection;
@@ -54,15 +52,15 @@ export class SearchIndex {
   readonly #matrix = new VectorMatrix();
 
   /** Open or rebuild the index at `file`; `:memory:` is an unshared index in memory. */
-  static open(file: string, embedder: string): SearchIndex {
+  static open(file: string, embedder: string): Index {
     try {
       if (file !== ":memory:" && !breakSeal(file)) salvage(file, embedder);
-      return new SearchIndex(file, embedder);
+      return new Index(file, embedder);
     } catch (error) {
       // Somebody altered its rows: each is valid SQLite, but they contradict each other.
       if (file === ":memory:" || !isRebuildable(error)) throw error;
       removeDatabase(file);
-      return new SearchIndex(file, embedder);
+      return new Index(file, embedder);
     }
   }
 

@@ -3,9 +3,8 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { z } from "zod";
 
+import { type Connection, RETRIES, Upstream } from "../upstream/upstream.js";
 import type { ChatModel, ChatPiece, Prompt } from "./llm.js";
-import type { Connection } from "./openai.js";
-import { RETRIES, Upstream } from "../upstream/upstream.js";
 
 const MAX_TOKENS = 1024;
 

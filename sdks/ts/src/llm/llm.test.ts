@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { UpstreamFixture } from "../testing/fixture.js";
-import { delta, events, IMPATIENT, KEY, silence, status } from "../testing/upstream.js";
 import { until } from "../testing/until.js";
+import { delta, events, IMPATIENT, KEY, silence, status } from "../testing/upstream.js";
 
 const fixture = new UpstreamFixture();
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { sharedVectors } from "../testing/vectors.js";
-import { citedNotes, type Note, readerPrompt, rerankPrompt, scoresIn } from "./prompt.js";
 import type { ReaderMode } from "../reader/reader.js";
+import { sharedVectors } from "../testing/vectors.js";
+import { type Note, readerPrompt, rerankPrompt } from "./prompt.js";
 
 const vectors = sharedVectors("prompt") as {
   system: Record<ReaderMode, string>;
@@ -15,8 +15,6 @@ const vectors = sharedVectors("prompt") as {
     chunks: Note[];
     user: string;
   }[];
-  citations: { answer: string; notes: number; cited: number[] }[];
-  replies: { reply: string; documents: number; scores: number[] | null }[];
 };
 
 for (const [number, one] of vectors.cases.entries()) {
@@ -34,16 +32,3 @@ test("the rerank prompt is a basic prompt without a date", () => {
   const asked = readerPrompt({ text, date: undefined, readerMode: "basic" }, chunks);
   assert.deepEqual(rerankPrompt(text, chunks), { ...asked, system: vectors.rerankSystem });
 });
-
-for (const { answer, notes, cited } of vectors.citations) {
-  test(`citations of ${JSON.stringify(answer)}`, () => {
-    const numbers = Array.from({ length: notes }, (_, index) => index);
-    assert.deepEqual(citedNotes(answer, numbers), cited);
-  });
-}
-
-for (const { reply, documents, scores } of vectors.replies) {
-  test(`scores in ${JSON.stringify(reply)}`, () => {
-    assert.deepEqual(scoresIn(reply, documents) ?? null, scores);
-  });
-}

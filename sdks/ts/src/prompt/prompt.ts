@@ -1,10 +1,8 @@
-/** Prompts for language models, and parsing of their replies. */
+/** Prompts for language models. */
 
-import { z } from "zod";
-
-import type { Chunk } from "../retrieve/chunk.js";
 import type { Prompt } from "../llm/llm.js";
 import type { Question, ReaderMode } from "../reader/reader.js";
+import type { Chunk } from "../retrieve/chunk.js";
 
 const BASIC =
   "You answer questions from notes. Use only what the notes say, in as few words as possible. " +
@@ -22,10 +20,6 @@ const RERANK_SYSTEM =
   "You judge how well each note answers a question. Reply with nothing but a JSON object " +
   '{"scores": [...]}, one number from 0 to 10 for each note, in the order of the notes.';
 
-const CITATION = /\[([0-9]+(?: *, *[0-9]+)*)\]/g;
-
-const SCORES = z.object({ scores: z.array(z.number()) });
-
 /** The fields of a chunk that a note shows. */
 export type Note = Pick<Chunk, "path" | "text" | "title" | "metadata">;
 
@@ -41,25 +35,6 @@ export function readerPrompt(
 
 export function rerankPrompt(query: string, chunks: readonly Note[]): Prompt {
   return { system: RERANK_SYSTEM, user: userMessage(query, undefined, "basic", chunks) };
-}
-
-/** The notes that an answer cites, in order of first citation. */
-export function citedNotes<T>(answer: string, notes: readonly T[]): T[] {
-  const citations = Array.from(answer.matchAll(CITATION), ([, numbers = ""]) => numbers.split(","));
-  const indices = new Set(citations.flat().map((number) => Number(number) - 1));
-  return Array.from(indices, (index) => notes[index]).filter((note) => note !== undefined);
-}
-
-/** The scores in a reranker's reply; undefined unless there is one finite number per document. */
-export function scoresIn(reply: string, documents: number): number[] | undefined {
-  const object = reply.slice(reply.indexOf("{"), reply.lastIndexOf("}") + 1);
-  try {
-    const parsed = SCORES.safeParse(JSON.parse(object));
-    return parsed.data?.scores.length === documents ? parsed.data.scores : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }
 
 function userMessage(

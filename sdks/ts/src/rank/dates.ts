@@ -1,7 +1,7 @@
 /** Scores that take the dates of documents into account (core.rank.recency, core.rank.temporal). */
 
 import { epochSeconds } from "../moment.js";
-import { type Hit, roundScore } from "./fuse.js";
+import { type Hit, roundScore } from "./rank.js";
 
 export interface Recency {
   now: string;

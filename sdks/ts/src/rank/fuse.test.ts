@@ -2,21 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { sharedVectors } from "../testing/vectors.js";
-import { fuseMinMax, fuseReciprocalRank, roundScore } from "./fuse.js";
+import { fuseMinMax, fuseReciprocalRank } from "./fuse.js";
 
 type Leg = [chunk: string, score: number][];
 type Fusion = { fusion: "minmax"; alpha: number } | { fusion: "rrf"; k: number };
 
 const vectors = sharedVectors("fusion") as {
-  rounding: { score: number; rounded: number }[];
   cases: ({ keyword: Leg; vector: Leg; fused: Leg } & Fusion)[];
 };
-
-for (const { score, rounded: expected } of vectors.rounding) {
-  test(`${score} is rounded to ${expected}`, () => {
-    assert.equal(roundScore(score), expected);
-  });
-}
 
 for (const [number, fusion] of vectors.cases.entries()) {
   test(`fusion ${number}, ${fusion.fusion}`, () => {

@@ -1,21 +1,6 @@
-/** Score rounding and the fusion of two rankings. */
+/** The fusion of two rankings. */
 
-export interface Hit {
-  /** The chunk's slot in the index. */
-  slot: number;
-  score: number;
-}
-
-/**
- * Round a score to 1e-9, the precision at which scores are compared and fused. Languages differ in the
- * last bits of a sum; rounding half up on the scaled value is plain IEEE arithmetic, so scores that
- * should be equal are equal bit by bit.
- */
-export function roundScore(score: number): number {
-  const scaled = score * 1e9;
-  // A reranker may return 1e300, which has no such digits to lose.
-  return Number.isFinite(scaled) ? Math.floor(scaled + 0.5) / 1e9 : score;
-}
+import { type Hit, roundScore } from "./rank.js";
 
 /** `alpha` · semantic + (1 − `alpha`) · keyword, each leg scaled to [0, 1]; a missing score is 0. */
 export function fuseMinMax(keyword: Hit[], semantic: Hit[], alpha: number): Hit[] {

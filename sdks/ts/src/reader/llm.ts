@@ -1,11 +1,12 @@
 /** A reader that uses a language model. */
 
-import { Problem } from "../problem.js";
 import type { ChatModel, Usage } from "../llm/llm.js";
-import { citedNotes, readerPrompt } from "../prompt/prompt.js";
+import { Problem } from "../problem.js";
+import { citedNotes } from "../prompt/answer.js";
+import { readerPrompt } from "../prompt/prompt.js";
 import type { Question, Reader, ReaderEvent } from "./reader.js";
 
-export class ModelReader implements Reader {
+export class LLMReader implements Reader {
   readonly #chat: ChatModel;
   readonly #model: string;
 

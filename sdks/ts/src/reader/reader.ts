@@ -1,5 +1,5 @@
-import type { Chunk } from "../retrieve/chunk.js";
 import type { Usage } from "../llm/llm.js";
+import type { Chunk } from "../retrieve/chunk.js";
 
 export type ReaderMode = "basic" | "augmented";
 

@@ -2,7 +2,7 @@ import type OpenAI from "openai";
 import { z } from "zod";
 
 import type { Chunk } from "../retrieve/chunk.js";
-import { connect } from "../llm/openai.js";
+import { connect } from "../upstream/openai.js";
 import type { Upstream } from "../upstream/upstream.js";
 import type { Reranker } from "./rerank.js";
 

@@ -1,11 +1,12 @@
-import { Problem } from "../problem.js";
-import type { Chunk } from "../retrieve/chunk.js";
-import { rerankPrompt, scoresIn } from "../prompt/prompt.js";
 import type { ChatModel } from "../llm/llm.js";
+import { Problem } from "../problem.js";
+import { scoresIn } from "../prompt/answer.js";
+import { rerankPrompt } from "../prompt/prompt.js";
+import type { Chunk } from "../retrieve/chunk.js";
 import type { Reranker } from "./rerank.js";
 
 /** Reranks with a language model. */
-export class ModelReranker implements Reranker {
+export class LLMReranker implements Reranker {
   readonly provider = "llm";
   readonly #chat: ChatModel;
   readonly #model: string;

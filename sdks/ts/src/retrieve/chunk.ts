@@ -1,10 +1,9 @@
 /** Search results as clients see them. */
 
-import { createHash } from "node:crypto";
-
-import type { SearchIndex } from "../index/index.js";
+import { documentIdOf } from "../chunk.js";
+import type { Index } from "../index/index.js";
+import type { Hit } from "../rank/rank.js";
 import { compareUtf8 } from "../text/order.js";
-import type { Hit } from "../rank/fuse.js";
 
 export interface Chunk {
   chunkId: string;
@@ -16,7 +15,7 @@ export interface Chunk {
   metadata?: Record<string, unknown>;
 }
 
-export function chunksOf(index: SearchIndex, hits: Hit[]): Chunk[] {
+export function chunksOf(index: Index, hits: Hit[]): Chunk[] {
   return hits.map(({ slot, score }) => {
     const { path, ordinal, text, title, metadata } = index.chunk(slot);
     const documentId = documentIdOf(path);
@@ -30,11 +29,6 @@ export function chunksOf(index: SearchIndex, hits: Hit[]): Chunk[] {
       ...(Object.keys(metadata).length > 0 && { metadata }),
     };
   });
-}
-
-/** The first 32 hex digits of the path's SHA-256. */
-export function documentIdOf(path: string): string {
-  return createHash("sha256").update(path).digest("hex").slice(0, 32);
 }
 
 /** The ranking order: best score, then path by its UTF-8 bytes, then ordinal. */

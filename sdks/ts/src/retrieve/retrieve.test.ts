@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, test } from "node:test";
 
-import type { Filters } from "../index/filter.js";
-import type { Mode } from "./plan.js";
-import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
-import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "../brain/brain.js";
 import type { BrainStore } from "../brain/store.js";
+import type { Filters } from "../index/filter.js";
+import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
+import { temporaryFolder } from "../testing/daemon.js";
+import type { Mode } from "./plan.js";
 
 const MODES = ["bm25", "semantic", "hybrid"] as const;
 

@@ -2,17 +2,16 @@
 
 import type { Brain } from "../brain/brain.js";
 import type { Embedder } from "../embed/embed.js";
-import type { DocumentFilter, SearchIndex } from "../index/index.js";
+import { documentFilter, type Filters } from "../index/filter.js";
+import type { DocumentFilter, Index } from "../index/index.js";
 import { epochSeconds } from "../moment.js";
 import { Problem } from "../problem.js";
-import type { Reranker } from "../rerank/rerank.js";
-import { rerankHead } from "./rerank.js";
-import { queryTerms } from "../text/terms.js";
-import { elapsedMs } from "./time.js";
-import { type Chunk, chunksOf } from "./chunk.js";
 import { byDate } from "../rank/dates.js";
-import { documentFilter, type Filters } from "../index/filter.js";
-import { fuseMinMax, fuseReciprocalRank, type Hit } from "../rank/fuse.js";
+import { fuseMinMax, fuseReciprocalRank } from "../rank/fuse.js";
+import { type Hit, roundScore } from "../rank/rank.js";
+import type { Reranker } from "../rerank/rerank.js";
+import { queryTerms } from "../text/terms.js";
+import { type Chunk, chunksOf, compareChunks } from "./chunk.js";
 import {
   appliedTuning,
   type Mode,
@@ -123,7 +122,7 @@ async function embedQuery(
 }
 
 function hybrid(
-  index: SearchIndex,
+  index: Index,
   query: string,
   vector: Float32Array,
   allows: DocumentFilter,
@@ -141,7 +140,29 @@ function hybrid(
 }
 
 /** The date of a slot's document in seconds from 1970, if `metadata.date` is one. */
-function dateOf(index: SearchIndex, slot: number): number | undefined {
+function dateOf(index: Index, slot: number): number | undefined {
   const { date } = index.chunk(slot).metadata;
   return typeof date === "string" ? epochSeconds(date) : undefined;
+}
+
+/** Sort `head` by the reranker's scores; `tail` follows in its order, with lower scores. */
+async function rerankHead(
+  reranker: Reranker,
+  query: string,
+  head: Chunk[],
+  tail: Chunk[],
+  signal: AbortSignal,
+): Promise<Chunk[]> {
+  if (head.length === 0) return [];
+  const scores = (await reranker.rerank(query, head, signal)).map(roundScore);
+  const lowest = Math.min(...scores);
+  return [
+    ...head.map((chunk, i) => ({ ...chunk, score: scores[i] ?? lowest })).sort(compareChunks),
+    ...tail.map((chunk) => ({ ...chunk, score: roundScore(lowest - 2 + chunk.score) })),
+  ];
+}
+
+/** Milliseconds since `started`, a `performance.now()` timestamp, rounded to the microsecond. */
+export function elapsedMs(started: number): number {
+  return Math.round((performance.now() - started) * 1000) / 1000;
 }

@@ -3,10 +3,10 @@ import { join } from "node:path";
 
 import { pino } from "pino";
 
-import { BrainStore } from "../brain/store.js";
 import type { Brain } from "../brain/brain.js";
-import type { NewDocument, Sidecar } from "../brain/source.js";
-import { batchIngestEdit } from "../brain/operation.js";
+import { batchIngestEdit, type NewDocument } from "../brain/ingest.js";
+import type { Sidecar } from "../brain/sidecar.js";
+import { BrainStore } from "../brain/store.js";
 import type { Embedder } from "../embed/embed.js";
 import { FeatureHash } from "../embed/featureHash.js";
 import type { Filters } from "../index/filter.js";

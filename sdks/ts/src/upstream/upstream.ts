@@ -9,6 +9,16 @@ export const RETRIES = 2;
 /** Characters of an upstream's error message that are passed on. */
 const MESSAGE_LENGTH = 300;
 
+/** A service and how to reach it. */
+export interface Connection {
+  name: string;
+  apiKey: string;
+  /** Undefined for the client's default. */
+  baseURL: string | undefined;
+  /** How long the service may be silent. */
+  seconds: number;
+}
+
 export class Upstream {
   /**
    * @param name The service's name in messages.

@@ -15,12 +15,12 @@ import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, type TestContext, test } from "node:test";
 
-import { SearchIndex } from "../index/index.js";
+import type { Brain } from "../brain/brain.js";
+import { type Operation, operationsEdit } from "../brain/operation.js";
+import type { BrainStore } from "../brain/store.js";
+import { Index } from "../index/index.js";
 import { changesLeft, ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
-import type { Brain } from "../brain/brain.js";
-import { type Op, operationsEdit } from "../brain/operation.js";
-import type { BrainStore } from "../brain/store.js";
 
 let root: string;
 let copies: string;
@@ -40,10 +40,14 @@ afterEach(async () => {
   rmSync(copies, { recursive: true });
 });
 
-const write = (path: string): Op => ({ type: "write", path, content: Buffer.from("giraffe") });
-const remove = (path: string): Op => ({ type: "delete", path });
-const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
-const apply = (...ops: Op[]) => brain.edit(operationsEdit(ops), NEVER);
+const write = (path: string): Operation => ({
+  type: "write",
+  path,
+  content: Buffer.from("giraffe"),
+});
+const remove = (path: string): Operation => ({ type: "delete", path });
+const rename = (path: string, to: string): Operation => ({ type: "rename", path, to });
+const apply = (...ops: Operation[]) => brain.edit(operationsEdit(ops), NEVER);
 
 function contents(home: string): Record<string, string> {
   const files = ["brains/b", "meta/b"].flatMap((tree) =>
@@ -92,11 +96,11 @@ function beforeEachStep(t: TestContext, before: () => void): void {
 
 function beforeIndexing(t: TestContext, before: () => void): void {
   // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its `this`
-  const real = SearchIndex.prototype.apply;
+  const real = Index.prototype.apply;
   t.mock.method(
-    SearchIndex.prototype,
+    Index.prototype,
     "apply",
-    function (this: SearchIndex, ...parameters: Parameters<typeof real>) {
+    function (this: Index, ...parameters: Parameters<typeof real>) {
       before();
       real.apply(this, parameters);
     },
@@ -144,7 +148,7 @@ test("a failed undo keeps the files and is retried at the next start", async (t)
   await ingest(brain, NOTES);
   const before = contents(root);
   let undoing = false;
-  t.mock.method(SearchIndex.prototype, "apply", () => {
+  t.mock.method(Index.prototype, "apply", () => {
     undoing = true;
     throw new Error("no space");
   });
@@ -169,7 +173,7 @@ test("a failed undo keeps the files and is retried at the next start", async (t)
 test("later acknowledged writes are not undone", async (t) => {
   await ingest(brain, NOTES);
   const home = join(copies, "home");
-  t.mock.method(SearchIndex.prototype, "apply", () => {
+  t.mock.method(Index.prototype, "apply", () => {
     freeze(home);
     throw new Error("killed");
   });
