@@ -64,9 +64,10 @@ class OneInTwentyEmpty(_Faulty):
     """
 
     file = "retrieve/retrieve.py"
-    find = "chunks = self._chunks(brain, query, _filters(request.filters), plan)"
+    find = "chunks = self._chunks(brain, request, plan)"
     put = (
-        "import zlib; struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
+        "import zlib; query = request.query;"
+        " struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
         " chunks = [] if struck"
-        " else self._chunks(brain, query, _filters(request.filters), plan)"
+        " else self._chunks(brain, request, plan)"
     )

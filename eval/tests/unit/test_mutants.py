@@ -50,7 +50,7 @@ SOURCES = {
 }
 
 ALL = (*mutants(), *unscored_mutants())
-FROM_SOURCE = [mutant for mutant in ALL if mutant.mutation.source]
+FROM_SOURCE = [mutant for mutant in (*ALL, *check_mutants()) if mutant.mutation.source]
 
 
 def test_every_rule_has_a_mutant() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memoryd.brain.brain import Brain
 from memoryd.embed.embed import Embedder
-from memoryd.embed.openai import RemoteEmbedder
+from memoryd.embed.openai import OpenAIEmbedder
 from memoryd.files.staging import Staging
 from memoryd.problem import Problem, invalid
 
@@ -36,7 +36,7 @@ class BrainStore:
 
         One that cannot be opened does not keep the others from being served.
         """
-        if isinstance(self._embedder, RemoteEmbedder):
+        if isinstance(self._embedder, OpenAIEmbedder):
             return
         for brain_id in self.ids():
             try:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from memoryd.embed.embed import Vector, normalize
-from memoryd.index.matrix import Slots, VectorTable
+from memoryd.index.matrix import Slots, VectorMatrix
 from memoryd.index.path_order import PathOrder
 
 _RANDOM = np.random.default_rng(7)
 
 
-def _table(vectors: list[Vector]) -> VectorTable:
-    table = VectorTable()
+def _table(vectors: list[Vector]) -> VectorMatrix:
+    table = VectorMatrix()
     for slot, vector in enumerate(vectors):
         table.put(slot, vector)
     return table
