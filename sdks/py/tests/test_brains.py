@@ -7,8 +7,8 @@ import pytest
 
 from memoryd.api.bodies import FilterBody
 from memoryd.api.search import _filters
-from memoryd.brain.brain import NewDocument
 from memoryd.brain.draft import Draft
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.reconcile import StaleDocument, batches
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector

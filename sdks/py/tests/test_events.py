@@ -12,7 +12,8 @@ from starlette.testclient import TestClient
 from memoryd.api.app import create_app
 from memoryd.api.events import change_events
 from memoryd.api.stream import EventStream, Streams
-from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.config import Config
 from memoryd.feed import Change, Feed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.brain.brain import NewDocument
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from memoryd.api.app import create_app
 from memoryd.api.ask import events
 from memoryd.api.bodies import Ask
-from memoryd.brain.brain import NewDocument
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.config import Config, ConfigError
 from memoryd.daemon.providers import Providers, _Factory, create_providers

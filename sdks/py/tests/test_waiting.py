@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
