@@ -12,7 +12,7 @@ from memoryd.embed.featurehash import FeatureHash, fnv1a
 from memoryd.prompt.answer import cited, read_scores
 from memoryd.prompt.prompt import READER_SYSTEM, RERANK_SYSTEM, user_message
 from memoryd.rank.dates import Recency, Temporal, by_date, document_date
-from memoryd.rank.fuse import fuse_minmax, fuse_rrf
+from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import STOP_WORDS, extract
 from memoryd.retrieve.chunk import Chunk, notes_of
@@ -100,7 +100,7 @@ def test_fusion(case: dict[str, Any]) -> None:
         for leg in ("keyword", "vector")
     )
     fused = (
-        fuse_rrf(keyword, vector, case["k"])
+        fuse_reciprocal(keyword, vector, case["k"])
         if case["fusion"] == "rrf"
         else fuse_minmax(keyword, vector, case["alpha"])
     )

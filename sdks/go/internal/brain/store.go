@@ -51,8 +51,8 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	return store, err
 }
 
-// Warm opens all brains. One that fails is retried when it is next requested.
-func (s *Store) Warm(ctx context.Context) {
+// OpenAll opens all brains. One that fails is retried when it is next requested.
+func (s *Store) OpenAll(ctx context.Context) {
 	ids, err := s.IDs()
 	if err != nil {
 		slog.ErrorContext(ctx, "cannot list the brains", "error", err)

@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	go func() {
 		defer warming.Done()
 		// In the background: a request waits for its own brain only.
-		store.Warm(ctx)
+		store.OpenAll(ctx)
 	}()
 	api := &api.API{
 		Version:   Version,

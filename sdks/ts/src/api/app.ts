@@ -13,6 +13,7 @@ import Fastify, {
 import { invalid, Problem } from "../problem.js";
 import { addAskRoute } from "./ask.js";
 import { tokenGuard } from "./auth.js";
+import { addBatchRoute } from "./batch.js";
 import { addBrainRoutes } from "./brains.js";
 import { readBody } from "./decode.js";
 import { addDocumentRoutes } from "./documents.js";
@@ -87,6 +88,7 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
   addSearchRoute(app, services);
   addAskRoute(app, services);
   addDocumentRoutes(app, services);
+  addBatchRoute(app, services);
   addEventRoutes(app, services);
   rejectUnhandled(app, methodsByUrl);
   return app;

@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import { pathFault } from "../files/path.js";
 import { isDateOrDateTime } from "../moment.js";
+import { decodeBase64 } from "../wire/base64.js";
 import { isFinite } from "../wire/exactJson.js";
 
 const BLANK = /^\p{White_Space}*$/u;
@@ -30,11 +31,10 @@ const path = z.string().check((context) => {
   }
 });
 
-/** Node's decoder accepts anything; only the canonical encoding comes back. */
 const base64 = z.string().transform((text, context) => {
-  const content = Buffer.from(text, "base64");
-  if (content.toString("base64") !== text) context.addIssue("is not canonical base64");
-  return content;
+  const content = decodeBase64(text);
+  if (content === undefined) context.addIssue("is not canonical base64");
+  return content ?? Buffer.alloc(0);
 });
 
 /** Kept unchanged, whatever its keys are. */

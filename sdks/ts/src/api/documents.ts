@@ -3,21 +3,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 import { documentNotFound } from "../brain/draft.js";
-import { type Edit, operationsEdit } from "../brain/operation.js";
+import type { Edit } from "../brain/operation.js";
 import { itemAt, list } from "../files/list.js";
 import { Problem } from "../problem.js";
-import { BATCH_OPS, RENAME } from "./bodies.js";
-import { bytesOf, parseBody, requireContentLimit } from "./decode.js";
+import { RENAME } from "./bodies.js";
+import { bytesOf, parseBody } from "./decode.js";
 import { Parameters } from "./parameters.js";
 import { json } from "./respond.js";
-import { BRAIN, type BrainRoute, type Services } from "./services.js";
+import { type BrainRoute, DOCUMENTS, type Services } from "./services.js";
 
 /** Bytes in the body of one write. */
 const WRITE_LIMIT = 2 * 2 ** 20;
-
-const OPS_LIMIT = 1024;
-
-const DOCUMENTS = `${BRAIN}/documents`;
 
 export function addDocumentRoutes(
   app: FastifyInstance,
@@ -83,7 +79,7 @@ export function addDocumentRoutes(
     const write: Edit = (draft) => {
       draft.write(path, content);
     };
-    await brain.edit(write, pending.signalOf(reply));
+    await brain.change(write, pending.signalOf(reply));
     return reply.code(204).send();
   });
 
@@ -94,7 +90,7 @@ export function addDocumentRoutes(
     const append: Edit = (draft) => {
       draft.append(path, content);
     };
-    await brain.edit(append, pending.signalOf(reply));
+    await brain.change(append, pending.signalOf(reply));
     return reply.code(204).send();
   });
 
@@ -104,7 +100,7 @@ export function addDocumentRoutes(
     const remove: Edit = (draft) => {
       draft.delete(path);
     };
-    await brain.edit(remove, pending.signalOf(reply));
+    await brain.change(remove, pending.signalOf(reply));
     return reply.code(204).send();
   });
 
@@ -114,19 +110,8 @@ export function addDocumentRoutes(
     const rename: Edit = (draft) => {
       draft.rename(from, to);
     };
-    await brain.edit(rename, pending.signalOf(reply));
+    await brain.change(rename, pending.signalOf(reply));
     return reply.code(204).send();
-  });
-
-  app.post<BrainRoute>(`${DOCUMENTS}/batch-ops`, async (request, reply) => {
-    const brain = await brainOf(request);
-    const { ops, reason } = parseBody(BATCH_OPS, request.body);
-    if (ops.length > OPS_LIMIT) {
-      throw new Problem("payload_too_large", `ops: has more than ${OPS_LIMIT} items`);
-    }
-    requireContentLimit(ops.flatMap((op) => ("content" in op ? [op.content] : [])));
-    await brain.edit(operationsEdit(ops), pending.signalOf(reply), reason);
-    return json(reply, { committed: ops.length });
   });
 }
 

@@ -14,8 +14,8 @@ export function addEventRoutes(
     // HEAD would wait for the end of a stream that never ends.
     { exposeHeadRoute: false },
     async (request, reply) => {
-      const { changes } = await store.get(request.params.brainId);
-      const stream = new ChangeStream(changes);
+      const { feed } = await store.get(request.params.brainId);
+      const stream = new ChangeStream(feed);
       pending.signalOf(reply).addEventListener("abort", () => {
         stream.end();
       });

@@ -19,7 +19,7 @@ export function addIngestRoutes(
     const target = await store.get(request.params.brainId);
     const document = parseBody(INGEST_FILE, request.body);
     requireContentLimit([document.content]);
-    const chunks = await target.edit(ingestEdit(document), pending.signalOf(reply));
+    const chunks = await target.change(ingestEdit(document), pending.signalOf(reply));
     return json(reply, { ...ingestResult(document, chunks), tookMs: elapsedMs(started) });
   });
 
@@ -28,7 +28,7 @@ export function addIngestRoutes(
     const target = await store.get(request.params.brainId);
     const { documents } = parseBody(INGEST_BATCH, request.body);
     requireContentLimit(documents.map(({ content }) => content));
-    const chunks = await target.edit(batchIngestEdit(documents), pending.signalOf(reply));
+    const chunks = await target.change(batchIngestEdit(documents), pending.signalOf(reply));
     const totalMs = elapsedMs(started);
     // A batch is stored as a whole, so each document reports an equal share of the time.
     const tookMs = Math.round((totalMs / documents.length) * 1000) / 1000;

@@ -18,6 +18,8 @@ export interface Services {
 /** The URL of a brain, the prefix of all its routes. */
 export const BRAIN = "/v1/brains/:brainId";
 
+export const DOCUMENTS = `${BRAIN}/documents`;
+
 export interface BrainRoute {
   Params: { brainId: string };
 }

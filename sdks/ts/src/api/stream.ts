@@ -25,14 +25,14 @@ export class ChangeStream extends Readable implements Subscriber {
   #unreadPings = 0;
   #ended = false;
 
-  constructor(changes: Pick<Feed, "subscribe">, pingMs = PING_MS) {
+  constructor(feed: Pick<Feed, "subscribe">, pingMs = PING_MS) {
     super({ highWaterMark: 1 });
     this.#silence = setInterval(() => {
       // A client that still has something to read needs no ping.
       if (this.#wanted) this.#add(["ping"]);
       else if (++this.#unreadPings >= STALLED_PINGS) this.destroy();
     }, pingMs);
-    this.#unsubscribe = changes.subscribe(this);
+    this.#unsubscribe = feed.subscribe(this);
     this.push("event: ready\ndata: ok\n\n");
   }
 

@@ -2,7 +2,7 @@
 
 import type { Embedder } from "../embed/embed.js";
 import { Feed } from "../feed.js";
-import { acquire, type Lock } from "../files/lock.js";
+import { lockFile, type Lock } from "../files/lock.js";
 import { isHidden, sidecarOf } from "../files/path.js";
 import { place } from "../files/placement.js";
 import type { Staging } from "../files/staging.js";
@@ -27,7 +27,7 @@ export class Brain {
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
   readonly #index: Index;
-  readonly #changes = new Feed();
+  readonly #feed = new Feed();
   #commits = 0;
   #closed = false;
 
@@ -63,7 +63,7 @@ export class Brain {
     this.#staging = staging;
     this.#documents = new Tree(paths.documents);
     this.#sidecars = new Tree(paths.sidecars);
-    this.#lock = acquire(paths.lock);
+    this.#lock = lockFile(paths.lock);
     try {
       // If another TypeScript daemon owns the index file, this one builds its own in memory.
       const file = this.#lock === undefined ? ":memory:" : paths.index;
@@ -87,9 +87,9 @@ export class Brain {
   }
 
   /** The feed of changes; throws as `index` does. */
-  get changes(): Pick<Feed, "subscribe"> {
+  get feed(): Pick<Feed, "subscribe"> {
     this.#requireOpen();
-    return this.#changes;
+    return this.#feed;
   }
 
   get description(): string | undefined {
@@ -107,7 +107,7 @@ export class Brain {
    * @returns The number of chunks by path, for each written document that is not hidden.
    * @throws Problem Whatever the edit throws; `bad_gateway` or `timeout` if the embedder fails.
    */
-  async edit(
+  async change(
     edit: Edit,
     signal: AbortSignal,
     reason?: string,
@@ -128,7 +128,7 @@ export class Brain {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#changes.end();
+    this.#feed.end();
     try {
       this.#index.close();
     } finally {
@@ -156,7 +156,7 @@ export class Brain {
       index.apply(stamped, draft.removed);
     });
     this.#commits++;
-    this.#changes.publish(draft.changes, reason);
+    this.#feed.publish(draft.changes, reason);
   }
 
   #requireOpen(): void {

@@ -1,7 +1,7 @@
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { acquire } from "../files/lock.js";
+import { lockFile } from "../files/lock.js";
 import type { Staging } from "../files/staging.js";
 import { statusOf } from "../files/tree.js";
 import { removeDatabase } from "../index/file.js";
@@ -34,7 +34,7 @@ export function removeLeftovers({ sidecars, description }: BrainPaths, trash: st
 
 /** Remove the index of a closed brain, unless it belongs to another daemon. */
 export function removeIndex({ index, lock }: BrainPaths): void {
-  const indexLock = acquire(lock);
+  const indexLock = lockFile(lock);
   if (indexLock !== undefined) removeDatabase(index);
   indexLock?.release();
 }

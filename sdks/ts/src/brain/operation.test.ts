@@ -37,7 +37,7 @@ const append = (path: string, text: string): Operation =>
   ({ ...write(path, text), type: "append" }) as Operation;
 const remove = (path: string): Operation => ({ type: "delete", path });
 const rename = (path: string, to: string): Operation => ({ type: "rename", path, to });
-const apply = (...ops: Operation[]) => brain.edit(operationsEdit(ops), NEVER);
+const apply = (...ops: Operation[]) => brain.change(operationsEdit(ops), NEVER);
 
 test("a path of a thousand folders and a thousand appends are fast", async () => {
   const path = "d/".repeat(1000) + "a";

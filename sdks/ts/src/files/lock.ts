@@ -18,7 +18,7 @@ export interface Lock {
  * empty database serves as one. It is not the index file itself, because a damaged index is removed
  * and rebuilt, and the lock must outlast that.
  */
-export function acquire(file: string, waitMs = 0): Lock | undefined {
+export function lockFile(file: string, waitMs = 0): Lock | undefined {
   try {
     return attempt(file, waitMs);
   } catch (error) {

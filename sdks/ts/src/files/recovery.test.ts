@@ -47,7 +47,7 @@ const write = (path: string): Operation => ({
 });
 const remove = (path: string): Operation => ({ type: "delete", path });
 const rename = (path: string, to: string): Operation => ({ type: "rename", path, to });
-const apply = (...ops: Operation[]) => brain.edit(operationsEdit(ops), NEVER);
+const apply = (...ops: Operation[]) => brain.change(operationsEdit(ops), NEVER);
 
 function contents(home: string): Record<string, string> {
   const files = ["brains/b", "meta/b"].flatMap((tree) =>

@@ -4,7 +4,7 @@ import { readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { endJournal, hasJournal, readSteps } from "./journal.js";
-import { acquire } from "./lock.js";
+import { lockFile } from "./lock.js";
 import { undo } from "./undo.js";
 
 /**
@@ -16,7 +16,7 @@ import { undo } from "./undo.js";
 export function recover(staging: string): Error[] {
   return foldersIn(staging).flatMap((folder) => {
     try {
-      const lock = acquire(join(folder, "lock"));
+      const lock = lockFile(join(folder, "lock"));
       if (lock === undefined) return [];
       try {
         const faults = recoverDaemon(dirname(staging), folder);

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { hasJournal } from "./journal.js";
-import { acquire, type Lock } from "./lock.js";
+import { lockFile, type Lock } from "./lock.js";
 import { recover } from "./recovery.js";
 import { statusOf } from "./tree.js";
 
@@ -32,12 +32,12 @@ export class Staging {
     this.#root = root;
     this.home = dirname(root);
     // Blocking: nothing is served yet.
-    const lock = acquire(this.#commonLock, WAIT_MS);
+    const lock = lockFile(this.#commonLock, WAIT_MS);
     if (lock === undefined) throw this.#lockedError();
     try {
       this.faults = recover(root);
       this.#folder = mkdtempSync(join(root, "ts-"));
-      const own = acquire(join(this.#folder, "lock"));
+      const own = lockFile(join(this.#folder, "lock"));
       if (own === undefined) throw new Error(`${this.#folder} is locked by another daemon`);
       this.#lock = own;
     } finally {
@@ -48,11 +48,11 @@ export class Staging {
   /** Be the only daemon that starts, or creates or deletes a brain, while `act` runs. */
   async exclusively<T>(act: () => T | Promise<T>): Promise<T> {
     const deadline = performance.now() + WAIT_MS;
-    let lock = acquire(this.#commonLock);
+    let lock = lockFile(this.#commonLock);
     while (lock === undefined) {
       if (performance.now() > deadline) throw this.#lockedError();
       await sleep(POLL_MS);
-      lock = acquire(this.#commonLock);
+      lock = lockFile(this.#commonLock);
     }
     try {
       return await act();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { sharedVectors } from "../testing/vectors.js";
-import { fuseMinMax, fuseReciprocalRank } from "./fuse.js";
+import { fuseMinMax, fuseReciprocal } from "./fuse.js";
 
 type Leg = [chunk: string, score: number][];
 type Fusion = { fusion: "minmax"; alpha: number } | { fusion: "rrf"; k: number };
@@ -18,7 +18,7 @@ for (const [number, fusion] of vectors.cases.entries()) {
     const [keyword, semantic] = [hits(fusion.keyword), hits(fusion.vector)];
     const fused =
       fusion.fusion === "rrf"
-        ? fuseReciprocalRank(keyword, semantic, fusion.k)
+        ? fuseReciprocal(keyword, semantic, fusion.k)
         : fuseMinMax(keyword, semantic, fusion.alpha);
     fused.sort((a, b) => b.score - a.score || a.slot - b.slot);
     assert.deepEqual(

@@ -16,7 +16,7 @@ export function fuseMinMax(keyword: Hit[], semantic: Hit[], alpha: number): Hit[
 }
 
 /** Reciprocal rank fusion: the sum of 1 / (`k` + rank), ranks from 0. */
-export function fuseReciprocalRank(keyword: Hit[], semantic: Hit[], k: number): Hit[] {
+export function fuseReciprocal(keyword: Hit[], semantic: Hit[], k: number): Hit[] {
   const scores = new Map<number, number>();
   for (const leg of [keyword, semantic]) {
     for (const [rank, { slot }] of leg.entries()) {

@@ -7,7 +7,7 @@ import type { DocumentFilter, Index } from "../index/index.js";
 import { epochSeconds } from "../moment.js";
 import { Problem } from "../problem.js";
 import { byDate } from "../rank/dates.js";
-import { fuseMinMax, fuseReciprocalRank } from "../rank/fuse.js";
+import { fuseMinMax, fuseReciprocal } from "../rank/fuse.js";
 import { type Hit, roundScore } from "../rank/rank.js";
 import type { Reranker } from "../rerank/rerank.js";
 import { queryTerms } from "../text/terms.js";
@@ -132,7 +132,7 @@ function hybrid(
   const semantic = index.semantic(vector, allows, plan.pool, plan.kernel);
   const fused =
     plan.fusion === "rrf"
-      ? fuseReciprocalRank(keyword, semantic, plan.rrfK)
+      ? fuseReciprocal(keyword, semantic, plan.rrfK)
       : fuseMinMax(keyword, semantic, plan.alpha);
   const { recency, temporal } = plan;
   const hits = recency || temporal ? byDate(fused, (slot) => dateOf(index, slot), plan) : fused;

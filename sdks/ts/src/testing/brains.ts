@@ -33,7 +33,7 @@ export function ingest(
   brain: Brain,
   documents: readonly NewDocument[],
 ): Promise<ReadonlyMap<string, number>> {
-  return brain.edit(batchIngestEdit(documents), NEVER);
+  return brain.change(batchIngestEdit(documents), NEVER);
 }
 
 export function retrieve(

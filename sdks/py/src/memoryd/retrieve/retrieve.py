@@ -9,7 +9,7 @@ from memoryd.brain.brain import Brain
 from memoryd.embed.embed import Embedder, Vector
 from memoryd.index.index import Index
 from memoryd.rank.dates import by_date, document_date
-from memoryd.rank.fuse import fuse_minmax, fuse_rrf
+from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, round_score
 from memoryd.rerank.rerank import Reranker
 from memoryd.retrieve.chunk import Chunk, chunk_of, notes_of, order
@@ -122,7 +122,7 @@ def _rank(index: Index, request: RetrievalRequest, vector: Vector | None, plan: 
     keyword = index.keyword(query, filters, plan.pool)
     semantic = index.semantic(vector, filters, plan.pool, plan.kernel)
     fused = (
-        fuse_rrf(keyword, semantic, plan.rrf_k)
+        fuse_reciprocal(keyword, semantic, plan.rrf_k)
         if plan.fusion == "rrf"
         else fuse_minmax(keyword, semantic, plan.alpha)
     )
