@@ -46,7 +46,7 @@ _WAIT_SECONDS = 60
         ({"JB_UPSTREAM_TIMEOUT": "abc"}, "JB_UPSTREAM_TIMEOUT=abc"),
         *(
             ({"JB_UPSTREAM_TIMEOUT": value}, "must be a decimal number")
-            for value in ("0", "-1", "+5", " 5", "5\n", "1_0", "1e3", "inf", "nan", "٣", "1000000.5")
+            for value in ("0", "-1", "+5", " 5", "5\n", "1_0", "1e3", "inf", "nan", "٣", "1000001")
         ),
         (
             {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": "::bad"},
