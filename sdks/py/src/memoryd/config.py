@@ -1,6 +1,5 @@
 """The configuration, from the command line and the environment."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,10 @@ _TOKEN = re.compile("[!-~]+")
 
 _DEFAULT_TIMEOUT_S = 30.0
 
-_OLLAMA = "127.0.0.1:11434"
+_DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
+_MAX_TIMEOUT_S = 1_000_000
+
+_OLLAMA_HOST, _OLLAMA_PORT = "127.0.0.1", 11434
 
 
 class ConfigError(ValueError):
@@ -81,12 +83,13 @@ class Config:
 def seconds(env: Mapping[str, str], name: str, default: float) -> float:
     """Read a number of seconds; raises ConfigError if the variable is anything else."""
     value = env.get(name) or str(default)
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise ConfigError(f"{name}={value}: must be a number of seconds")
+    # float() also accepts signs, exponents, underscores, white space and other digits.
+    number = float(value) if _DECIMAL.fullmatch(value) else 0
+    if not 0 < number <= _MAX_TIMEOUT_S:
+        raise ConfigError(
+            f"{name}={value}: must be a decimal number of seconds, more than 0"
+            f" and at most {_MAX_TIMEOUT_S}"
+        )
     return number
 
 
@@ -120,9 +123,12 @@ class _Environment:
         model = self._required(model_variable, name)
         if name == "ollama":
             host = self._env.get("OLLAMA_HOST") or ""
-            address = host or _OLLAMA
-            address = address if "://" in address else f"http://{address}"
+            given = host or _OLLAMA_HOST
+            address = given if "://" in given else f"http://{given}"
             _require_address("OLLAMA_HOST", address)
+            parts = urlsplit(address)
+            if "://" not in given and parts.port is None:
+                address = parts._replace(netloc=f"{parts.netloc}:{_OLLAMA_PORT}").geturl()
             return Provider(name, model, f"{address.rstrip('/')}/v1", host=host)
         key = self._required(f"{name.upper()}_API_KEY", name)
         base = self._env.get(f"{name.upper()}_BASE_URL") or ""
