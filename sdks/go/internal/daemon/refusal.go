@@ -62,9 +62,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// expectRequest is called before each request is read.
+// expectRequest is called after each response, and when the first bytes of a request have been read,
+// unless they came with those of the request before.
 func expectRequest(c net.Conn, state http.ConnState) {
-	if own, ok := c.(*connection); ok && state == http.StateActive {
+	if own, ok := c.(*connection); ok && (state == http.StateActive || state == http.StateIdle) {
 		own.parsed.Store(false)
 	}
 }
