@@ -83,7 +83,8 @@ export class SearchIndex {
   static async #loaded(file: string, embedder: string, yieldTurn: YieldTurn): Promise<SearchIndex> {
     const index = new SearchIndex(file, embedder);
     try {
-      for (const _ of index.#loading()) await yieldTurn();
+      const loading = index.#loading();
+      while (!loading.next().done) await yieldTurn();
       return index;
     } catch (error) {
       index.#database.close();
@@ -218,7 +219,8 @@ export class SearchIndex {
   }
 
   #load(): void {
-    for (const _ of this.#loading());
+    const loading = this.#loading();
+    while (!loading.next().done);
   }
 
   /** Load from the file what searches need in memory, in steps. */

@@ -41,7 +41,8 @@ def deadline_protocol(seconds: float, stalled_s: float = _STALLED_S) -> type[Htt
                 self.send_400_response("the headers are too long")
 
         def send_400_response(self, msg: str) -> None:
-            if self.cycle is not None and not self.cycle.response_complete:
+            # It is None before the first request, whatever its annotation.
+            if self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]
                 # It would be taken for the response to the request before.
                 self.transport.abort()
                 return
