@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
 from tests.integration.changes import BASE, document, ingest, put, send, serving
 
@@ -75,3 +78,54 @@ async def test_a_link_in_place_of_the_sidecars_is_replaced(sdk: str, tmp_path: P
         assert answer.status_code == 204
     assert (outside / "x").read_text() == "Somebody's file."
     assert sorted(file.name for file in outside.rglob("*")) == ["f", "x"]
+
+
+_TIMES = (-(10**11), -(2**31), 5, 2**32, 253_402_300_800, 10**13)
+"""Seconds since 1970 of years -1199, 1901, 1970, 2106, 10000 and 318857: of a clock that was wrong,
+or of a file from an archive."""
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder whose files can have any time, which those of many file systems cannot."""
+    if not Path("/dev/shm").is_dir():  # noqa: S108 - the folder of the test is not shared
+        pytest.skip("there is no file system in memory")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+async def test_a_time_of_any_year_breaks_no_listing(sdk: str, memory: Path) -> None:
+    documents = memory / "state" / "brains" / "b"
+    documents.mkdir(parents=True)
+    for number, seconds in enumerate(_TIMES):
+        file = documents / f"{number}.md"
+        file.write_text("The heron waits.")
+        os.utime(file, (seconds, seconds))
+    async with serving(sdk, memory) as (_, client):
+        items = (await client.get("/v1/brains/b/documents", timeout=_SOON)).json()["items"]
+        years = [item["mtime"][:5] for item in items]
+        assert years == ["0001-", "1901-", "1970-", "2106-", "9999-", "9999-"]
+        for number in range(len(_TIMES)):
+            params = {"path": f"{number}.md"}
+            answer = await client.get("/v1/brains/b/documents/stat", params=params)
+            assert answer.json()["mtime"] == items[number]["mtime"]
+
+
+async def test_a_document_written_before_its_former_self_is_found(sdk: str, tmp_path: Path) -> None:
+    """A clock that is set back, or an old copy that is restored, gives a new file an older time."""
+    file = tmp_path / "state" / "brains" / "b" / "a.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("A heron waits.")
+    for text, seconds in (
+        ("An otter runs.", 10**9),
+        ("A zebra sings.", 10**9 - 1),
+        ("A toad waits.", 5),
+    ):
+        async with serving(sdk, tmp_path) as (_, client):
+            assert (await _describe(client))["documents"] == 1
+        file.write_text(text)
+        os.utime(file, (seconds, seconds))
+        async with serving(sdk, tmp_path) as (_, client):
+            body = {"query": text, "mode": "bm25"}
+            found = (await client.post("/v1/brains/b/search", json=body, timeout=_SOON)).json()
+            assert [chunk["text"] for chunk in found["chunks"]] == [text]
