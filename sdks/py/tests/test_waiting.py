@@ -200,8 +200,8 @@ def test_searches_of_one_brain_do_not_wait_for_each_other(
     found: list[int] = []
 
     def search() -> None:
-        request = RetrievalRequest(mode="hybrid")
-        found.append(len(Retriever().retrieve(searched, "zebra", 5, request).chunks))
+        request = RetrievalRequest("zebra", 5, mode="hybrid")
+        found.append(len(Retriever().retrieve(searched, request).chunks))
 
     threads = [threading.Thread(target=search) for _ in range(8)]
     for thread in threads:
