@@ -1,37 +1,50 @@
 """Cases from the vectors of readers and rerankers."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from vector_steps import HIDDEN, SCRIPTED, SENT, ask, case, ranked, script, search, vectors
+from memconform.contract.terms import terms
+from memconform.oracle.bm25 import bm25
+from vector_steps import FAKE, HIDDEN, SCRIPTED, SENT, ask, case, ranked, script, search, vectors
 
 
 def reader() -> list[dict[str, Any]]:
-    """Scripted embeddings put the chunks in the order of the vectors."""
+    """Without an upstream: bm25 puts the chunks in the order of the vectors, if it finds them."""
     found = vectors("reader")
-    entries = []
+    near: list[tuple[str, dict[str, Any]]] = []
+    far: list[tuple[str, dict[str, Any]]] = []
     for entry in found["cases"]:
         paths = [f"n{number}.md" for number in range(len(entry["chunks"]))]
-        entries.append((entry.get("note", ""), {
+        is_near = len(bm25(entry["question"], entry["chunks"])) == len(paths)
+        others = _others(entry["question"], entry["chunks"]) if is_near else []
+        documents = dict(zip(paths, entry["chunks"], strict=True)) or HIDDEN
+        value = {
             "question": entry["question"],
-            "documents": dict(zip(paths, entry["chunks"], strict=True)) or HIDDEN,
-            "rules": ranked(entry["chunks"]),
+            "documents": {**documents, **{f"x{n}.md": text for n, text in enumerate(others)}},
             "paths": paths,
             "deltas": entry["deltas"],
             "answer": entry["answer"],
             "cited": [] if entry["source"] is None else [paths[entry["source"]]],
-        }))  # fmt: skip
+        }
+        (near if is_near else far).append((entry.get("note", ""), value))
+    expected = {
+        "ranked": {"event": "retrieve", "at": "/0/chunks/*/path", "is": "${v.paths}"},
+        "deltas": {"event": "answer_delta", "at": "/*/text", "is": "${v.deltas}"},
+        "answer": {"fold": "${v.answer}"},
+        "cited": {"event": "citation", "at": "/*/path", "is": "${v.cited}"},
+    }
+    question = {"question": "${v.question}", "filters": {"pathPrefix": "n"}}
+    fake = {"JB_LLM_PROVIDER": "fake"}
     words = found["stop_words"]
     stop = {"question": " ".join(words), "text": "\n".join(f"Once {word}." for word in words)}
     return [
-        case("reader", "The fake reader answers as in the vectors", ["ask.reader.fake"], entries,
-             modes=["semantic"], daemon={**SCRIPTED, "env": {"JB_LLM_PROVIDER": "fake"}},
-             setup=[script("${v.rules}"), {"store": "${v.documents}"}],
-             steps=ask({"question": "${v.question}", "mode": "semantic"}, {
-                 "ranked": {"event": "retrieve", "at": "/0/chunks/*/path", "is": "${v.paths}"},
-                 "deltas": {"event": "answer_delta", "at": "/*/text", "is": "${v.deltas}"},
-                 "answer": {"fold": "${v.answer}"},
-                 "cited": {"event": "citation", "at": "/*/path", "is": "${v.cited}"},
-             })),
+        case("reader", "The fake reader answers as in the vectors", ["ask.reader.fake"], near,
+             daemon={"env": fake}, setup=[{"store": "${v.documents}"}],
+             steps=ask({**question, "mode": "bm25"}, expected)),
+        case("reader-far", "The fake reader answers as in the vectors from what shares no term",
+             ["ask.reader.fake"], far, modes=["semantic"], daemon={"env": {**FAKE["env"], **fake}},
+             setup=[{"store": "${v.documents}"}],
+             steps=ask({**question, "mode": "semantic"}, expected)),
         {"id": "vector-reader-stop-words", "title": "No stop word of the vectors counts",
          "rules": ["ask.reader.fake"], "daemon": {"env": {"JB_LLM_PROVIDER": "fake"}},
          "documents": {"a.md": stop["text"]},
@@ -40,6 +53,19 @@ def reader() -> list[dict[str, Any]]:
              "nothing": {"fold": "No information available."},
          })},
     ]  # fmt: skip
+
+
+def _others(question: str, chunks: Sequence[str]) -> list[str]:
+    """Return texts of other documents with which bm25 finds the chunks in their order.
+
+    Each consists of a term of the question: a term that is frequent in the brain counts little.
+    """
+    for other in ([], *([term] * 5 for term in terms(question))):
+        scores = bm25(question, [*chunks, *other])
+        ranked = sorted(range(len(chunks)), key=lambda number: (-scores[number], number))
+        if ranked == list(range(len(chunks))):
+            return other
+    raise ValueError(f"no documents put the chunks of {question!r} in order")
 
 
 def prompts() -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ def test_each_entry_is_in_a_case(script: ModuleType) -> None:
     assert variants["vector-kernel"] == entries("fusion", "kernel")
     # Two have a chunk without a vector, which no daemon ranks.
     assert variants["vector-fusion"] + variants["vector-fusion-none"] == entries("fusion") - 2
-    assert variants["vector-reader"] == entries("reader")
+    assert variants["vector-reader"] + variants["vector-reader-far"] == entries("reader")
     assert variants["vector-prompt"] == entries("prompt")
     citations = variants["vector-citations"] + variants["vector-citations-empty"]
     assert citations == entries("prompt", "citations")
