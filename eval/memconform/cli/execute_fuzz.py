@@ -177,6 +177,7 @@ def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
         pointer=found.difference.pointer,
         values=found.difference.values,
         requests=len(found.program.calls),
+        found_after=found.found_after,
         compared=list(found.answers),
         curl=curl_lines(found.program),
         steady=found.steady,

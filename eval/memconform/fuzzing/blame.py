@@ -8,6 +8,7 @@ from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.rules import rules
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.expecting import ExpectedAnswer
+from memconform.oracle.bm25 import query_terms
 
 _BODY_RULES = (
     (r"/chunks/\d+/(chunkId|documentId)", "core.chunk.id"),
@@ -122,9 +123,12 @@ def _ranking_rule(body: Any, actual: Any, pointer: str, request: Any) -> str:  #
     tuning = (request.get("tuning") if isinstance(request, dict) else None) or {}
     mode = body["trace"]["effectiveMode"]
     if {key for key, _ in given} != {key for key, _ in wanted}:
-        if not wanted and mode != "bm25":
+        asked = request if isinstance(request, dict) else {}
+        query = asked.get("query") or asked.get("question")
+        # Vectors rank every chunk: that none is found is due to the query or to the filters.
+        if not wanted and mode != "bm25" and isinstance(query, str) and not query_terms(query):
             return "core.rank.terms"
-        if isinstance(request, dict) and request.get("filters"):
+        if asked.get("filters"):
             return "core.filter.keys"
     return _score_rule(mode, tuning)
 

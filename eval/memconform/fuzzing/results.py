@@ -28,6 +28,8 @@ class FoundDisagreement(Record):
     """The rule that is most likely broken; empty if the SDKs were compared with each other."""
     requests: int
     """Number of requests of the minimal program."""
+    found_after: int = 0
+    """Number of programs that had been run when it first occurred; 0 in reports that lack it."""
     compared: list[str] = Field(default_factory=list)
     """What was compared: the SDKs, or the oracle and an SDK. The first one is expected."""
     curl: list[str] = Field(default_factory=list)

@@ -32,6 +32,8 @@ class Disagreement:
     """Whether it occurs each time the program is run."""
     key: str = ""
     """What `Finding.key` is."""
+    found_after: int = 0
+    """Number of programs that had been run when it first occurred, this one included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,12 @@ class Search:
         if finding is not None:
             # Hypothesis runs the minimal example last.
             self._smallest = Disagreement(
-                program, finding.answers, finding.difference, steady=True, key=finding.key
+                program,
+                finding.answers,
+                finding.difference,
+                steady=True,
+                key=finding.key,
+                found_after=self._smallest.found_after if self._smallest else self.examples,
             )
             raise DisagreementError
 

@@ -37,9 +37,11 @@ def fuzz_banner(report: FuzzReport) -> str:
         verdict = f"DISAGREE{others} in {len(report.disagreements)} ways, see {folder}"
     if report.connection_resets:
         verdict += f"; connection reset by {', '.join(report.connection_resets)}"
+    programs = plural(report.examples, "program", spec=",")
+    requests = plural(report.requests, "request", spec=",")
+    each = " to each SDK" if len(report.sdks) > 1 else ""
     return (
-        f"{', '.join(report.sdks)}: {verdict}; {plural(report.examples, 'program')},"
-        f" {plural(report.requests, 'request')} each, seed {report.seed}"
+        f"{', '.join(report.sdks)}: {verdict}; {programs} with {requests}{each}, seed {report.seed}"
     )
 
 
@@ -61,7 +63,8 @@ def show_disagreements(report: FuzzReport, references: Sequence[str]) -> None:
 def _show(disagreement: FoundDisagreement) -> None:
     console = standard_error()
     requests = plural(disagreement.requests, "request")
-    console.print(f"DISAGREE   {disagreement.case}, after {requests}", style="bold red")
+    found = f"in program {disagreement.found_after:,}, minimized to {requests}"
+    console.print(f"DISAGREE   {disagreement.case}, {found}", style="bold red")
     if disagreement.rule:
         text = rules()[disagreement.rule].text
         console.print(f"    rule      {disagreement.rule}: {_cut(text)}")

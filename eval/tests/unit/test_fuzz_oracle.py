@@ -246,6 +246,25 @@ def test_findings_of_one_answer_begin_with_the_most_basic_rule() -> None:
     assert [finding.difference.rule for finding in found] == ["wire.json", "core.rank.bm25"]
 
 
+_FOX = {"chunkId": "x#0", "documentId": "x", "path": "x.md", "score": 0.5, "text": "A fox."}
+
+
+@pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+@pytest.mark.parametrize(
+    ("query", "rule"), [("heron", "core.filter.keys"), ("?", "core.rank.terms")]
+)
+def test_an_ignored_filter_is_no_fault_of_the_terms(mode: str, query: str, rule: str) -> None:
+    """Nothing is expected in both programs: of one because of its filter, of one for its query."""
+    more: dict[str, Any] = {"mode": mode, "filters": {"tags": ["blue"]}}
+    ask = {"question": query, "readerMode": "augmented", **more}
+    searched = Program((_THREE, _search(query, **more)))
+    asked = Program((_THREE, Call("ask", "POST", f"{_URL}/ask", ask)))
+    found = _findings(searched, _on("search", _edit("chunks", value=[_FOX])))
+    assert found[0].difference.rule == rule
+    found = _findings(asked, _on("ask", _edit(0, 1, "chunks", value=[_FOX])))
+    assert found[0].difference.rule == rule
+
+
 def _find(monkeypatch: pytest.MonkeyPatch, defect: Defect, **more: Any) -> FuzzResult:
     monkeypatch.setattr(OracleRunner, "defect", staticmethod(defect))
     monkeypatch.setattr(searching, "ProgramRunner", OracleRunner)
@@ -287,6 +306,20 @@ def test_keep_going_collects_each_kind_once(monkeypatch: pytest.MonkeyPatch) -> 
     rules = [found.difference.rule for found in result.disagreements]
     assert rules == ["core.brain.counts", "documents.no-store"]
     assert all(len(found.program.calls) == 1 for found in result.disagreements)
+
+
+def test_a_finding_says_in_which_program_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said only how many requests the minimized program has, however late it was found."""
+    run = [0]
+
+    def late(call: Call, answer: ProgramAnswer) -> ProgramAnswer:
+        run[0] += call.route == "brain"
+        return _two_defects(call, answer) if run[0] > 5 else answer
+
+    [found] = _find(monkeypatch, late).disagreements
+    assert 1 < found.found_after <= 300
+    [first] = _find(monkeypatch, lambda _, answer: replace(answer, media="x/y")).disagreements
+    assert first.found_after == 1
 
 
 def test_a_daemon_that_died_is_started_again_to_shrink_the_program(
