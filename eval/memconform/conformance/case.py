@@ -9,7 +9,7 @@ from memconform.conformance.disk import Damage, Pages
 from memconform.conformance.matcher_validation import check_matcher
 from memconform.conformance.matchers import BadMatcherError
 from memconform.conformance.step_result import StreamEnd
-from memconform.contract.names import Reader
+from memconform.contract.names import Embedder, Reader
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script
@@ -333,6 +333,8 @@ class Case(Strict):
     """Whether any reader serves, although the case needs `ask` and the scripted upstream."""
     unclaimed_reader: Reader | None = None
     """The case applies only to daemons that do not claim this reader."""
+    unclaimed_embedder: Embedder | None = None
+    """The case applies only to daemons that do not claim this embedder."""
     tags: list[Slug] = Field(default_factory=list)
     matrix: dict[Variable, list[Any] | dict[Slug, Any]] = Field(default_factory=dict)
     """Values of each variable, as a list or by label; the case runs for every combination."""

@@ -14,7 +14,15 @@ from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, references, substitute
-from memconform.contract.names import LANGUAGE_MODELS, READER_VARIABLE, Reader
+from memconform.contract.names import (
+    EMBEDDER_VARIABLE,
+    LANGUAGE_MODELS,
+    READER_VARIABLE,
+    REMOTE_EMBEDDERS,
+    Embedder,
+    Mode,
+    Reader,
+)
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
@@ -61,6 +69,20 @@ class CaseVariant:
             return frozenset({Reader(named)})
         scripted = self.case.daemon.upstream == "scripted" and not self.case.any_reader
         return LANGUAGE_MODELS if scripted and Profile.ASK in self.needed_profiles else frozenset()
+
+    @property
+    def needed_embedders(self) -> frozenset[Embedder]:
+        """Embedders of which the daemon must claim one; empty if the case needs none of them.
+
+        With the scripted upstream, sdk.toml chooses the embedder: one that is a service. Cases of
+        hybrid-rerank use the upstream as a reranker, whatever embeds.
+        """
+        named = self.case.daemon.env.get(EMBEDDER_VARIABLE)
+        if named in set(Embedder):
+            return frozenset({Embedder(named)})
+        scripted = self.case.daemon.upstream == "scripted"
+        compares = bool({Mode.SEMANTIC, Mode.HYBRID}.intersection(self.case.modes))
+        return REMOTE_EMBEDDERS if scripted and compares else frozenset()
 
     @property
     def is_disruptive(self) -> bool:

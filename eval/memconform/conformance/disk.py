@@ -65,7 +65,7 @@ def write_file(state: Path, path: str, content: bytes) -> StepResult:
     target = state / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
-    return StepResult(f"disk: write {path}")
+    return StepResult(f"disk: write {path}", sent=content)
 
 
 def remove_files(state: Path, pattern: str) -> StepResult:

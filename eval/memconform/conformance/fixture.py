@@ -17,6 +17,7 @@ from memconform.conformance.case import DaemonSettings, Server
 from memconform.conformance.controls import Controls
 from memconform.conformance.process_report import ProcessReport, inspect_tree
 from memconform.conformance.transport import certificates
+from memconform.contract.names import EMBEDDER_MODES, Profile
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
@@ -44,10 +45,18 @@ class UntestableError(Exception):
         self.cause = cause or message
 
 
-_NO_UPSTREAM = (
-    "add [upstream.scripted] to the sdk.toml; if the daemon has no reader but `fake`, say so with"
-    ' readers = ["fake"] in [capabilities]'
-)
+def _upstream_hint(runner: SdkRunner) -> str:
+    """Say what to add to an sdk.toml without [upstream], and nothing that it already says."""
+    hints = ["add [upstream.scripted] to the sdk.toml"]
+    if Profile.ASK in runner.profiles and runner.readers is None:
+        hints.append('readers = ["fake"] if the daemon has no other reader')
+    modes = runner.modes or ()
+    if runner.embedders is None and not EMBEDDER_MODES.isdisjoint(modes):
+        hints.append('embedders = ["fake"] if it has no other embedder')
+    first, *claims = hints
+    return f"{first}, or to [capabilities] {' and '.join(claims)}" if claims else first
+
+
 NOT_MANAGED = "memconform did not start the daemon"
 
 
@@ -90,6 +99,8 @@ class Fixture:
         self.keeps_brains = keeps_brains
         self.kept_brains: dict[str, str] = {}
         """Brains of failed cases that were not deleted, by case."""
+        self.last_case = ""
+        """The case that used the daemon last."""
         self.addresses: set[str] = set()
         """The base URLs at which the daemon has been served."""
         self._settings = settings
@@ -133,7 +144,8 @@ class Fixture:
                 self.runner.use_upstream("scripted")
             except UsageError as error:
                 cause = f"the daemon cannot call a scripted upstream: {error.code}"
-                raise UntestableError(f"{error.message}: {_NO_UPSTREAM}", cause) from error
+                hint = _upstream_hint(self.runner)
+                raise UntestableError(f"{error.message}: {hint}", cause) from error
             self._upstream = await self._stack.enter_async_context(
                 scripted_upstream(self.folder / "upstream", self.run_id)
             )
@@ -300,7 +312,9 @@ class Fixture:
     async def stop(self, server: Server = "daemon") -> None:
         """Stop a daemon, if it runs, with SIGTERM, or with SIGKILL after 5 s."""
         if server in self._daemons:
-            stack, _ = self._daemons.pop(server)
+            stack, daemon = self._daemons.pop(server)
+            if daemon.process is not None and self.last_case:
+                daemon.process.purpose["last_case"] = self.last_case
             await stack.aclose()
 
     async def fails_to_start(

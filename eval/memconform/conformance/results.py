@@ -1,7 +1,7 @@
 """Machine-readable results of cases, and the exit codes that follow from them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -32,6 +32,9 @@ IMPLICIT = ("wire", "alive")
 
 RED = (Result.FAIL, Result.XPASS, Result.UNTESTABLE, Result.ERROR)
 """Results that fail a run."""
+
+FAILING = (Result.FAIL, Result.XPASS)
+"""Results that were measured and fail a run."""
 
 _EXITS = {
     Result.FAIL: ExitCode.FAILED,
@@ -102,6 +105,11 @@ class CaseResult(Record):
         return next(result for result in order if result in results)
 
 
+def has_result(case: CaseResult, results: Container[Result]) -> bool:
+    """Whether a check of a case has one of these results."""
+    return any(check.result in results for check in case.checks)
+
+
 class SdkResult(Record):
     """Results of all cases on one SDK; `problems` are failures that belong to no case."""
 
@@ -117,6 +125,10 @@ class SdkResult(Record):
     """Readers that the SDK claims; None if it claims all."""
     unclaimed_reader_cases: list[str] = Field(default_factory=list)
     """Case variants that were skipped because they need a reader that it does not claim."""
+    embedders: list[str] | None = None
+    """Embedders that the SDK claims; None if it claims all."""
+    unclaimed_embedder_cases: list[str] = Field(default_factory=list)
+    """Case variants that were skipped because they need an embedder that it does not claim."""
 
     def counts(self) -> dict[Result, int]:
         """Count checks by result; results that did not occur count 0."""

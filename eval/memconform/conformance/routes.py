@@ -9,6 +9,9 @@ _PATTERNS = [
     for route in ROUTES
 ]
 
+UPSTREAM_CONTROL = "/_control/"
+"""The prefix of the routes by which a case scripts the upstream, and reads what was sent to it."""
+
 UNKNOWN_ROUTE = "unknown route"
 WRONG_METHOD = "wrong method"
 
@@ -36,8 +39,11 @@ def request_name(method: str, target: str) -> str:
     """Name a request by its route, as `POST /v1/brains/{brain}/search`.
 
     All requests outside the contract share a name, by what is wrong with them: the defects that
-    they show concern no route.
+    they show concern no route. Those to the scripted upstream, which say what the daemon sent to
+    it, are named as such.
     """
+    if target.startswith(UPSTREAM_CONTROL):
+        return f"upstream: {method} {target}"
     route = route_of(method, target)
     if route is not None:
         return f"{method} {route.path.replace('{brainId}', '{brain}')}"

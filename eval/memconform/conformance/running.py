@@ -96,6 +96,7 @@ def skipped_case(entry: CaseVariant, result: Result, why: str, cause: str = "") 
 async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     """Run a case in a brain of its own; whatever the daemon does is part of the result."""
     context = CaseContext(entry, fixture, brain)
+    fixture.last_case = entry.id
     results, stop = CheckResults(), None
     started = time.perf_counter()
     try:

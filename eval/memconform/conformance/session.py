@@ -11,7 +11,8 @@ from pathlib import Path
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.keeping import KeptDaemons
 from memconform.conformance.known import KnownFailure
-from memconform.conformance.results import RED, ConformReport
+from memconform.conformance.pointer import MISSING
+from memconform.conformance.results import FAILING, RED, ConformReport, has_result
 from memconform.conformance.running import CaseRun
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
@@ -50,7 +51,8 @@ async def run_session(
         known: Known failures.
         run: Folder of the run, for wire traces and logs of daemons.
         daemons: Maximum number of daemons that run at once.
-        stop_at_first: Start no more cases on an SDK after the first failing one.
+        stop_at_first: Start no more cases on an SDK after the first one with a check that fails;
+            an untestable check shows nothing, and does not stop.
         trace: Store the wire traces of all cases instead of the failing ones only.
         keep: Takes over daemons that stay up; the caller then calls `tidy` once they have ended.
     """
@@ -66,7 +68,7 @@ async def run_session(
             folder=run.path / "daemons",
             run_id=run.path.name,
             slots=slots,
-            stop=lambda case: stop_at_first and case.result in RED,
+            stop=lambda case: stop_at_first and has_result(case, FAILING),
             keep=keep,
         )
         async with aclosing(events):
@@ -109,9 +111,9 @@ def transcript(outcome: StepResult) -> bytes:
     if outcome.exchange is not None:
         return outcome.exchange.transcript() + failed.encode()
     lines = [f"# {outcome.label}", f"statuses {outcome.statuses}" if outcome.statuses else ""]
-    shown = (
-        str(outcome.json()) if outcome.status is None else outcome.body.decode("utf-8", "replace")
-    )
+    value = MISSING if outcome.status is not None else outcome.json()
+    body = (outcome.body or outcome.sent).decode("utf-8", "replace")
+    shown = body if value is MISSING else str(value)
     return "\n".join([*lines, shown]).encode("utf-8", "replace") + failed.encode()
 
 

@@ -63,7 +63,7 @@ class StepResult:
     received: bytes = b""
     """The response body as it was received, if it was read as a whole."""
     sent: bytes = b""
-    """The request body, in the words of the contract."""
+    """The request body, in the words of the contract, or the content of a file that was written."""
     dialect: Dialect | None = None
     """The daemon's dialect."""
     events: list[Event] = field(default_factory=list)

@@ -9,7 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memconform.conformance.applicability import reader_skip_reason, skip_reason
+from memconform.conformance.applicability import (
+    embedder_skip_reason,
+    reader_skip_reason,
+    skip_reason,
+)
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import start_cause
@@ -111,6 +115,7 @@ async def conform(
     queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
     applicable: list[CaseVariant] = []
     of_other_readers: list[str] = []
+    of_other_embedders: list[str] = []
     for entry in entries:
         why = skip_reason(entry, runner)
         if why is None:
@@ -119,6 +124,8 @@ async def conform(
             results[entry.id] = skipped_case(entry, Result.NOT_APPLICABLE, why)
             if entry.needed_readers and why == reader_skip_reason(entry, runner):
                 of_other_readers.append(entry.id)
+            elif entry.needed_embedders and why == embedder_skip_reason(entry, runner):
+                of_other_embedders.append(entry.id)
     stopping = asyncio.Event()
     job_runner = _JobRunner(
         name=name,
@@ -161,6 +168,8 @@ async def conform(
             problems=problems,
             readers=None if runner.readers is None else [r.value for r in runner.readers],
             unclaimed_reader_cases=of_other_readers,
+            embedders=None if runner.embedders is None else [e.value for e in runner.embedders],
+            unclaimed_embedder_cases=of_other_embedders,
             took_s=round(time.perf_counter() - started, 3),
         )
     )

@@ -44,3 +44,21 @@ LANGUAGE_MODELS = frozenset(Reader) - {Reader.FAKE}
 
 READER_VARIABLE = "JB_LLM_PROVIDER"
 """Selects the reader of a daemon."""
+
+
+class Embedder(StrEnum):
+    """What turns texts into vectors: a value of `JB_EMBED_PROVIDER`."""
+
+    FAKE = "fake"
+    OPENAI = "openai"
+    OLLAMA = "ollama"
+
+
+REMOTE_EMBEDDERS = frozenset(Embedder) - {Embedder.FAKE}
+"""Embedders that are services, which the scripted upstream can take the place of."""
+
+EMBEDDER_VARIABLE = "JB_EMBED_PROVIDER"
+"""Selects the embedder of a daemon."""
+
+EMBEDDER_MODES = frozenset({Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK})
+"""Modes that compare vectors."""

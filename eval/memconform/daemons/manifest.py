@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -16,7 +16,13 @@ from pydantic import (
 )
 
 from memconform.contract.dialect import Dialect
-from memconform.contract.names import READER_VARIABLE, Reader
+from memconform.contract.names import (
+    EMBEDDER_MODES,
+    EMBEDDER_VARIABLE,
+    READER_VARIABLE,
+    Embedder,
+    Reader,
+)
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
 from memconform.errors import UsageError, nearest
@@ -168,6 +174,9 @@ class Capabilities(_Table):
     modes: list[Mode] = Field(min_length=1)
     readers: list[Reader] | None = Field(default=None, min_length=1)
     """Readers of the profile `ask`; None claims all. Cases of the others are skipped."""
+    embedders: list[Embedder] | None = Field(default=None, min_length=1)
+    """Embedders of the modes that compare vectors; None claims all. Cases of the others are
+    skipped."""
 
 
 class Manifest(_Table):
@@ -216,19 +225,31 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def _contradictions(manifest: Manifest) -> Iterator[str]:
-    """Yield what `readers` excludes and another table uses: a claim must not hide a reader."""
-    readers = manifest.capabilities.readers
-    if readers is None:
-        return
-    if Profile.ASK not in manifest.capabilities.profiles:
-        yield "[capabilities] readers: needs 'ask' in profiles"
+    """Yield what a claim excludes and another table uses: it must not hide a provider."""
+    claims, scripted = manifest.capabilities, manifest.upstream
+    modes = (*claims.modes, *(scripted.modes if scripted is not None else ()))
+    if claims.readers is not None:
+        if Profile.ASK not in claims.profiles:
+            yield "[capabilities] readers: needs 'ask' in profiles"
+        yield from _used(manifest, READER_VARIABLE, "readers", set(Reader) - set(claims.readers))
+    if claims.embedders is not None:
+        if EMBEDDER_MODES.isdisjoint(modes):
+            yield "[capabilities] embedders: needs a mode that compares vectors, such as 'semantic'"
+        unclaimed = set(Embedder) - set(claims.embedders)
+        yield from _used(manifest, EMBEDDER_VARIABLE, "embedders", unclaimed)
+
+
+def _used(
+    manifest: Manifest, variable: str, claim: str, unclaimed: Collection[str]
+) -> Iterator[str]:
+    """Yield the tables that set a variable to a provider that a claim excludes."""
     tables = {"env.set": manifest.env.set}
     if manifest.upstream is not None:
         tables["upstream.scripted"] = manifest.upstream.scripted
     for table, variables in tables.items():
-        used = variables.get(READER_VARIABLE)
-        if used in set(Reader) - set(readers):
-            yield f"[{table}] {READER_VARIABLE}: {used!r} is not among [capabilities] readers"
+        used = variables.get(variable)
+        if used in unclaimed:
+            yield f"[{table}] {variable}: {used!r} is not among [capabilities] {claim}"
 
 
 def _invalid(path: Path, faults: str) -> UsageError:

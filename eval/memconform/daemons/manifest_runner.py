@@ -132,6 +132,8 @@ class ManifestRunner(SdkRunner):
         self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
         readers = manifest.capabilities.readers
         self.readers = None if readers is None else tuple(readers)
+        embedders = manifest.capabilities.embedders
+        self.embedders = None if embedders is None else tuple(embedders)
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
         self.known_failures = folder / manifest.known.file if manifest.known else None
         self.seed = manifest.seed
@@ -292,12 +294,14 @@ class ManifestRunner(SdkRunner):
         argv += launch.arguments
         if launch.only_stdout:
             argv = ["sh", "-c", 'exec "$0" "$@" 2>/dev/null', *argv]
-        return await DaemonProcess.start(
+        process = await DaemonProcess.start(
             argv,
             env=self._environment(launch, values),
             cwd=self.folder,
             log=(launch.folder / "daemon.log").resolve(),
         )
+        process.purpose["sdk"] = self.name
+        return process
 
     def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
         """Build the environment from an allow-list: only declared shell variables are passed."""

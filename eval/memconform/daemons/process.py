@@ -50,6 +50,8 @@ class DaemonProcess:
     def __init__(
         self, guard: asyncio.subprocess.Process, pid: int, log: Path, log_start: int
     ) -> None:
+        self.purpose: dict[str, str] = {}
+        """What it runs for, such as its SDK and the last case; named in warnings about it."""
         self._guard = guard
         self.pid = pid
         self.log = log
@@ -156,7 +158,12 @@ class DaemonProcess:
             return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
         except TimeoutError:
             self.ignored_sigterm = True
-            _log.warning("process ignores SIGTERM", pid=self.pid, seconds=TERM_GRACE_SECONDS)
+            _log.warning(
+                "process ignores SIGTERM",
+                **self.purpose,
+                pid=self.pid,
+                seconds=TERM_GRACE_SECONDS,
+            )
             _send(self._guard, signal.SIGCONT)
             self.signal(signal.SIGKILL)
             with suppress(TimeoutError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from memconform.contract.dialect import Dialect
-from memconform.contract.names import Reader
+from memconform.contract.names import Embedder, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Seed
@@ -105,6 +105,8 @@ class SdkRunner(ABC):
     """Retrieval modes that the SDK claims; None if it makes no claim."""
     readers: tuple[Reader, ...] | None = None
     """Readers that the SDK claims; None claims all."""
+    embedders: tuple[Embedder, ...] | None = None
+    """Embedders that the SDK claims; None claims all."""
     optional_modes: tuple[Mode, ...] = ()
     """Modes whose availability depends on the user's configuration."""
     seed: Seed = Seed()

@@ -1,7 +1,7 @@
 """Conformance reports: progress and findings on the terminal, and the one-line verdict."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from memconform.conformance.findings import Finding, count_line, families, findings
 from memconform.conformance.names import ROBUSTNESS
@@ -54,8 +54,9 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
         verdict = "NOT conformant"
     elif sdk.exit_code == 0 and counts[Result.XFAIL]:
         verdict = f"conformant except for {plural(counts[Result.XFAIL], 'known failure')}"
-    if sdk.readers is not None and verdict.startswith("conformant"):
-        verdict += f" with the {_readers(sdk.readers)} only"
+    claims = [_named(kind, claimed) for kind, claimed, _ in _claims(sdk)]
+    if claims and verdict.startswith("conformant"):
+        verdict += f" with the {' and the '.join(claims)} only"
     if selection and sdk.exit_code == 0:
         return f"{', '.join([line, *others])}; other rules were not tested"
     return f"{', '.join([line, *others])}: {verdict}"
@@ -65,10 +66,10 @@ def conform_notes(report: ConformReport) -> list[str]:
     """Lines about cases that were not run and that no count of checks shows."""
     notes = []
     for sdk in report.sdks:
-        if sdk.readers is not None:
-            cases = plural(len(sdk.unclaimed_reader_cases), "case variant")
+        for kind, claimed, skipped in _claims(sdk):
+            cases = plural(len(skipped), "case variant")
             notes.append(
-                f"{sdk.sdk} claims the {_readers(sdk.readers)} only: {cases} of other readers"
+                f"{sdk.sdk} claims the {_named(kind, claimed)} only: {cases} of other {kind}s"
                 " skipped, not passed"
             )
     if report.unprofiled_not_run:
@@ -78,8 +79,16 @@ def conform_notes(report: ConformReport) -> list[str]:
     return notes
 
 
-def _readers(names: Sequence[str]) -> str:
-    return f"{'reader' if len(names) == 1 else 'readers'} {', '.join(names)}"
+def _claims(sdk: SdkResult) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield each kind of provider of which an SDK claims some: which, and what was skipped."""
+    if sdk.readers is not None:
+        yield "reader", sdk.readers, sdk.unclaimed_reader_cases
+    if sdk.embedders is not None:
+        yield "embedder", sdk.embedders, sdk.unclaimed_embedder_cases
+
+
+def _named(kind: str, names: Sequence[str]) -> str:
+    return f"{kind if len(names) == 1 else f'{kind}s'} {', '.join(names)}"
 
 
 def _skip_reasons(sdk: SdkResult) -> str:

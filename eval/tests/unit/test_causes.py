@@ -35,6 +35,16 @@ ASKED = {"query": "x", "mode": "bm25", "topK": 2}
 PROBLEM = {"status": 404, "title": "t", "detail": "d", "code": "not_found"}
 
 
+def test_a_check_of_what_the_upstream_got_concerns_no_unknown_route() -> None:
+    sent = StepResult("GET /_control/requests", 200, body=b'{"requests": []}')
+    expected = Expectation.model_validate(
+        {"at": "/requests", "is": {"$contains": {"kind": "chat"}}}
+    )
+    [fault] = evaluate(expected, sent, {}).details
+    assert cause_of(sent, fault) == "upstream: GET /_control/requests: requests is empty"
+    assert step_name(StepResult("GET /_controls")) == "unknown route"
+
+
 def _response(
     line: str = f"POST {BRAIN}/search",
     status: int | None = 200,

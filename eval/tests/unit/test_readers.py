@@ -1,5 +1,6 @@
-"""Readers that an SDK does not claim, and cases that a choice of profiles leaves out."""
+"""Providers that an SDK does not claim, and cases that a choice of profiles leaves out."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,14 @@ from memconform.conformance.applicability import skip_reason
 from memconform.conformance.catalog import catalog
 from memconform.conformance.names import ROBUSTNESS
 from memconform.conformance.results import CaseResult, Check, ConformReport, Result, SdkResult
-from memconform.contract.names import LANGUAGE_MODELS, Mode, Profile, Reader
+from memconform.contract.names import (
+    LANGUAGE_MODELS,
+    REMOTE_EMBEDDERS,
+    Embedder,
+    Mode,
+    Profile,
+    Reader,
+)
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import UsageError
@@ -34,9 +42,9 @@ def _runner(folder: Path, more: str) -> ManifestRunner:
     return ManifestRunner(load_manifest(path), folder)
 
 
-def _skipped(runner: ManifestRunner) -> dict[str, str]:
+def _skipped(runner: ManifestRunner, kind: str = "reader") -> dict[str, str]:
     reasons = {entry.id: skip_reason(entry, runner) for entry in catalog()}
-    return {name: why for name, why in reasons.items() if why and why.startswith("reader")}
+    return {name: why for name, why in reasons.items() if why and why.startswith(kind)}
 
 
 def test_a_daemon_with_the_fake_reader_only_gets_no_case_of_a_language_model(
@@ -70,6 +78,58 @@ def test_each_unclaimed_reader_has_a_case_that_looks_for_it(tmp_path: Path) -> N
     assert not skipped.keys() & {f"start-unclaimed-reader[{r.value}]" for r in LANGUAGE_MODELS}
 
 
+def test_a_daemon_with_the_fake_embedder_only_gets_no_case_of_a_service(tmp_path: Path) -> None:
+    skipped = _skipped(_runner(tmp_path, 'embedders = ["fake"]'), "embedder")
+    assert skipped["ingest-embedder-keeps-old"] == "embedder ollama or openai is not claimed"
+    assert skipped["upstream-embeddings"] == "embedder openai is not claimed"
+    assert "vector-fusion[v00-minmax]" in skipped
+    # A reranker is scripted here, whatever embeds.
+    assert not skipped.keys() & {"rank-rerank", "mode-rerank-ask", "upstream-rerank-llm"}
+    assert not skipped.keys() & {"rank-semantic", "vector-hash[v00-memory-174]", "ask-flush"}
+
+
+def test_a_daemon_with_a_remote_embedder_only_gets_no_case_of_fh256(tmp_path: Path) -> None:
+    skipped = _skipped(_runner(tmp_path, 'embedders = ["openai"]'), "embedder")
+    assert skipped["rank-semantic"] == "embedder fake is not claimed"
+    assert not skipped.keys() & {"ingest-embedder-keeps-old", "upstream-embeddings"}
+
+
+@pytest.mark.parametrize("claim", ["", "embedders = " + str([e.value for e in Embedder])])
+def test_a_daemon_that_claims_all_embedders_gets_all_their_cases(
+    tmp_path: Path, claim: str
+) -> None:
+    skipped = _skipped(_runner(tmp_path, claim), "embedder")
+    assert set(skipped) == {f"start-unclaimed-embedder[{e.value}]" for e in Embedder}
+
+
+def test_each_unclaimed_embedder_has_a_case_that_looks_for_it(tmp_path: Path) -> None:
+    skipped = _skipped(_runner(tmp_path, 'embedders = ["fake"]'), "embedder")
+    assert skipped["start-unclaimed-embedder[fake]"] == "embedder fake is claimed"
+    remote = {f"start-unclaimed-embedder[{e.value}]" for e in REMOTE_EMBEDDERS}
+    assert not skipped.keys() & remote
+
+
+def test_a_daemon_that_calls_no_service_needs_no_upstream(tmp_path: Path) -> None:
+    """It got 169 untestable checks and no verdict, although the documents said that it may."""
+    runner = _runner(tmp_path, 'readers = ["fake"]\nembedders = ["fake"]')
+    runner.modes = tuple(mode for mode in runner.modes or () if mode is not Mode.HYBRID_RERANK)
+    left = [entry for entry in catalog() if skip_reason(entry, runner) is None]
+    assert len(left) > 1_000
+    assert [entry.id for entry in left if entry.case.daemon.upstream == "scripted"] == []
+    assert {"vector-reader", "vector-reader-far", "vector-hash"} <= {entry.base for entry in left}
+
+
+def test_every_case_that_scripts_embeddings_needs_an_embedder_that_is_a_service() -> None:
+    scripted = [
+        entry
+        for entry in catalog()
+        if entry.case.daemon.upstream == "scripted"
+        and re.search(r"'kind': 'embeddings'", str(entry.case.model_dump()))
+    ]
+    assert scripted
+    assert [entry.id for entry in scripted if not entry.needed_embedders] == []
+
+
 def test_every_case_that_looks_at_a_chat_needs_a_language_model() -> None:
     """A new case with a scripted chat must not fail a daemon that has no language model."""
     chats = [
@@ -96,6 +156,15 @@ def test_every_case_that_looks_at_a_chat_needs_a_language_model() -> None:
         ),
         ('readers = ["telepathy"]', "[capabilities.readers] 0: 'telepathy' is not 'fake'"),
         ("readers = []", "[capabilities] readers"),
+        (
+            'embedders = ["fake"]\n[upstream.scripted]\nJB_EMBED_PROVIDER = "openai"',
+            "[upstream.scripted] JB_EMBED_PROVIDER: 'openai' is not among [capabilities] embedders",
+        ),
+        (
+            'embedders = ["openai"]\n[env]\nset = { JB_EMBED_PROVIDER = "fake" }',
+            "[env.set] JB_EMBED_PROVIDER: 'fake' is not among [capabilities] embedders",
+        ),
+        ("embedders = []", "[capabilities] embedders"),
     ],
 )
 def test_a_claim_that_another_table_contradicts_is_refused(
@@ -115,6 +184,15 @@ def test_readers_need_the_profile_ask(tmp_path: Path) -> None:
     assert "readers: needs 'ask' in profiles" in caught.value.excerpt
 
 
+def test_embedders_need_a_mode_that_compares_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "sdk.toml"
+    modes = 'modes = ["auto", "bm25"]\n'
+    path.write_text(re.sub("modes = .*\n", modes, _TOML) + 'embedders = ["fake"]')
+    with pytest.raises(UsageError) as caught:
+        load_manifest(path)
+    assert "embedders: needs a mode that compares vectors" in caught.value.excerpt
+
+
 def _report(sdk: SdkResult, unprofiled: list[str]) -> ConformReport:
     now = datetime.now(UTC)
     return ConformReport.model_construct(
@@ -124,13 +202,14 @@ def _report(sdk: SdkResult, unprofiled: list[str]) -> ConformReport:
     )  # fmt: skip
 
 
-def _sdk(readers: list[str] | None) -> SdkResult:
+def _sdk(readers: list[str] | None, embedders: list[str] | None = None) -> SdkResult:
     check = Check(id="a#b", result=Result.PASS, level="must", rules=[])
     case = CaseResult(case="a", title="t", checks=[check])
     cases = ["ask-flush", "upstream-chat"] if readers else []
     return SdkResult(
         sdk="mine", profiles=["ask"], modes=[Mode.AUTO], cases=[case],
-        readers=readers, unclaimed_reader_cases=cases,
+        readers=readers, unclaimed_reader_cases=cases, embedders=embedders,
+        unclaimed_embedder_cases=["rank-semantic"] if embedders else [],
     )  # fmt: skip
 
 
@@ -138,6 +217,9 @@ def test_a_verdict_names_the_readers_if_not_all_are_claimed() -> None:
     assert conform_banner(_sdk(["fake"])).endswith(": conformant with the reader fake only")
     assert conform_banner(_sdk(["openai", "ollama"])).endswith("the readers openai, ollama only")
     assert conform_banner(_sdk(None)).endswith(": conformant")
+    assert conform_banner(_sdk(None, ["fake"])).endswith("with the embedder fake only")
+    both = conform_banner(_sdk(["fake"], ["openai", "ollama"]))
+    assert both.endswith("with the reader fake and the embedders openai, ollama only")
 
 
 def test_a_report_says_which_cases_a_claim_skips() -> None:
@@ -146,6 +228,10 @@ def test_a_report_says_which_cases_a_claim_skips() -> None:
     assert conform_notes(report) == [note]
     assert f"\n{note}.\n" in conformance_markdown(report)
     assert conform_notes(_report(_sdk(None), [])) == []
+    notes = conform_notes(_report(_sdk(None, ["fake"]), []))
+    assert notes == [
+        "mine claims the embedder fake only: 1 case variant of other embedders skipped, not passed"
+    ]
 
 
 def test_a_report_says_that_a_profile_leaves_out_what_belongs_to_none() -> None:
