@@ -1,0 +1,106 @@
+const TITLE = document.title;
+let questionTable = null;
+let drawn = "";
+
+/** Show the view that the address names. */
+async function route() {
+  const { view, parameters } = readAddress();
+  const known = document.querySelector(`section[data-view="${CSS.escape(view)}"]`) !== null;
+  const name = known ? view : "overview";
+  for (const section of document.querySelectorAll("section[data-view]")) section.hidden = section.dataset.view !== name;
+  for (const link of document.querySelectorAll("[data-nav]")) {
+    const isCurrent = link.dataset.nav === (name === "question" ? "questions" : name);
+    if (isCurrent) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const section = document.querySelector(`section[data-view="${name}"]`);
+  const heading = section.querySelector("h1");
+  if (name === "questions") await showQuestions(parameters);
+  if (name === "conformance") await showConformance(parameters);
+  if (name === "question") heading.textContent = visible(await showQuestion(document.getElementById("question-page"), parameters));
+  document.title = name === "overview" ? TITLE : `${heading.textContent.slice(0, 80)} · memconform`;
+  // A reader that moves to another page begins at its heading; a changed filter leaves the focus.
+  const page = `${name} ${name === "question" ? parameters.get("id") : ""}`;
+  if (drawn && drawn !== page) {
+    heading.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  drawn = page;
+}
+
+async function showQuestions(parameters) {
+  const meta = await block("meta");
+  const number = Math.min(meta.groups.length - 1, Math.max(0, Number(parameters.get("g")) || 0));
+  const questions = await questionsOf(number);
+  const form = document.getElementById("filters");
+  if (parameters.get("q")) await questions.searchText();
+  showFilters(form, questions, parameters);
+  questionTable ??= new QuestionTable(document.getElementById("question-table"));
+  const order = selectQuestions(questions, parameters);
+  document.getElementById("match-count").textContent = `${NUMBER.format(order.length)} of ${count(questions.size, "question")}`;
+  questionTable.show(questions, order, parameters);
+}
+
+/** Filters replace the address, so that Back leads to the page before. */
+function filter(form, view, parameters) {
+  history.replaceState(null, "", address(view, parameters));
+  void guarded();
+  void form;
+}
+
+function listen() {
+  const filters = document.getElementById("filters");
+  if (filters !== null) {
+    const change = () => filter(filters, "questions", readFilters(filters, readAddress().parameters));
+    filters.addEventListener("input", change);
+    filters.addEventListener("submit", (event) => event.preventDefault());
+    filters.addEventListener("reset", (event) => {
+      event.preventDefault();
+      filters.elements.namedItem("q").value = "";
+      filter(filters, "questions", { g: filters.elements.namedItem("g").value });
+    });
+    filters.elements.namedItem("g").addEventListener("change", (event) => {
+      event.stopPropagation();
+      filter(filters, "questions", { g: event.target.value });
+    });
+  }
+  const rules = document.getElementById("rule-filters");
+  if (rules !== null) {
+    rules.addEventListener("input", () => {
+      const value = (name) => rules.elements.namedItem(name).value;
+      filter(rules, "conformance", { q: value("q").trim(), sdk: value("sdk"), only: value("only") });
+    });
+    rules.addEventListener("submit", (event) => event.preventDefault());
+  }
+  addEventListener("keydown", (event) => {
+    if (event.target instanceof Element && event.target.closest("input, select, textarea, button")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "j") document.querySelector("section:not([hidden]) a[rel=next]")?.click();
+    if (event.key === "k") document.querySelector("section:not([hidden]) a[rel=prev]")?.click();
+    if (event.key === "/" && filters !== null) {
+      event.preventDefault();
+      if (readAddress().view !== "questions") location.hash = "#/questions";
+      setTimeout(() => filters.elements.namedItem("q").focus(), 0);
+    }
+  });
+  addEventListener("hashchange", () => void guarded());
+  addEventListener("beforeprint", () => {
+    if (readAddress().view !== "overview") return;
+    for (const section of document.querySelectorAll("section[data-view]")) section.hidden = ["questions", "question"].includes(section.dataset.view);
+  });
+  addEventListener("afterprint", () => void guarded());
+}
+
+async function guarded() {
+  try {
+    await route();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const section = document.querySelector("section[data-view]:not([hidden])");
+    section?.append(el("p", { class: "notice", role: "alert" }, `This page could not be shown: ${message}`));
+    throw error;
+  }
+}
+
+listen();
+void guarded();
