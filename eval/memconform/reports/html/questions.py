@@ -195,10 +195,7 @@ def _wire(run: LoadedRun, name: str | None) -> str:
 
 
 def _request_body(run: LoadedRun, result: QuestionResult) -> str:
-    """The request's body, rebuilt from the settings; empty unless its digest is the recorded one.
-
-    A result does not record a question's date, so that a dated request cannot be rebuilt.
-    """
+    """The request's body, rebuilt from the settings; empty unless its digest is the recorded one."""
     if result.seen is None:
         return ""
     settings, summary = run.summary.provenance.settings, run.summary
@@ -209,6 +206,7 @@ def _request_body(run: LoadedRun, result: QuestionResult) -> str:
             "mode": summary.mode,
             "candidate_k": settings.get("candidate_k") or None,
             "rerank_top_n": settings.get("rerank_top_n") or None,
+            "question_date": result.question_date if summary.scenario != "ask-basic" else None,
         }
         request: SearchRequest | AskRequest
         if is_search:

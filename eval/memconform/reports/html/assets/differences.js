@@ -1,4 +1,4 @@
-const LONGEST_DIFF = 600;
+const LONGEST_DIFF = 4e6;
 
 /** Words and the spaces between them. */
 function words(text) {
@@ -18,7 +18,7 @@ function differences(text, other) {
   let end = 0;
   while (end < ours.length - start && end < theirs.length - start && ours.at(-1 - end) === theirs.at(-1 - end)) end += 1;
   const [a, b] = [ours.slice(start, ours.length - end), theirs.slice(start, theirs.length - end)];
-  const middle = a.length > LONGEST_DIFF || b.length > LONGEST_DIFF ? a.map((word) => [word, true]) : unmatched(a, b);
+  const middle = a.length * b.length > LONGEST_DIFF ? a.map((word) => [word, true]) : unmatched(a, b);
   const pieces = [[ours.slice(0, start).join(""), false], ...middle, [ours.slice(ours.length - end).join(""), false]];
   return pieces.filter(([piece]) => piece !== "");
 }

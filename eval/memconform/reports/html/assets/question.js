@@ -109,7 +109,7 @@ function timeline(timings) {
   const end = Math.max(...timings.filter((value) => value !== null), 0.001);
   const text = MOMENTS.map((name, index) => [name, timings[index]]).filter(([, value]) => value !== null);
   const spoken = text.map(([name, value]) => `${name} ${value.toFixed(1)} ms`).join(", ");
-  const dots = text.flatMap(([, value]) => svg("circle", { class: "dot", cx: 2 + (296 * value) / end, cy: 10, r: 4 }));
+  const dots = text.flatMap(([, value]) => svg("rect", { class: "dot", x: (297 * value) / end, y: 2, width: 3, height: 16 }));
   const drawing = svg("svg", { class: "timeline", viewBox: "0 0 300 20", role: "img", "aria-label": spoken, preserveAspectRatio: "none" }, svg("rect", { class: "track", x: 0, y: 9, width: 300, height: 2 }), ...dots);
   return el("div", {}, drawing, el("p", { class: "note" }, spoken));
 }

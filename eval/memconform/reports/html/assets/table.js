@@ -28,7 +28,7 @@ class QuestionTable {
     const several = this.questions.runs.length > 1;
     return [
       ["id", "Id", "c-id"],
-      ["question", "Question", ""],
+      ["question", "Question", "c-question"],
       ...this.questions.runs.map((run, index) => [`status:${index}`, run.name, "c-status"]),
       ...(several ? [["stage", "Differs at", "c-stage"]] : []),
       ...this.questions.runs.map((run, index) => [`ms:${index}`, `${run.name} ms`, "c-ms"]),
