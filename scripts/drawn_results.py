@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 _WORDS = [
-    "".join(pair)
-    for pair in zip(
-        "ba ce di fo gu ha je ki lo mu na pe ri so tu".split() * 15,
-        [tail for tail in "ren lin mot gar vel tis nor dak pim sul rab fen hol yat wex".split() for _ in range(15)],
-        strict=True,
-    )
+    first + last
+    for first in ("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ri")
+    for last in ("ren", "lin", "mot", "gar", "vel", "tis", "nor", "dak", "pim", "sul", "rab", "wex")
 ]
 _TAGS = ("facts", "temporal", "two-documents", "comparison", "preference", "multi-session")
 _HEAD: dict[str, Any] = {

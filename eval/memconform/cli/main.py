@@ -37,9 +37,7 @@ _VERBS = {
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),
     "parity": "Decide whether runs agree, and show where they first differ.",
-    "report": (
-        "Export results of benches, and generate parts of documents from published results."
-    ),
+    "report": "Show stored results as one HTML file, or in the formats of other programs.",
     "rescore": "Score the stored answers of a run again, without a daemon.",
     "run": (
         "Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor."

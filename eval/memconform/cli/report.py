@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from memconform.cli.export_options import ExportOptions
-from memconform.cli.report_options import ReportOptions
 from memconform.cli.grouping import OUTPUT, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import writable_exports
+from memconform.cli.report_formats import FORMATS
 from memconform.datasets.files import read_text
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
@@ -19,7 +19,7 @@ from memconform.storage.writing import replacing
 
 @click.group("report", cls=Group, examples=("memconform report tables --check",))
 def command() -> None:
-    """Export results of benches, and generate parts of documents from published results."""
+    """Show stored results, as one HTML file or in formats of other programs."""
 
 
 @command.command(
@@ -64,45 +64,6 @@ def export_command(
     """
     options = ExportOptions(results, export, data, output)
     return carry_out("exporting:export", options)
-
-
-@command.command(
-    "html",
-    examples=(
-        "memconform report html results/2026-11-25 -o report.html",
-        "memconform report html go.json py.json --baseline results/2026-11-20 -o report.html",
-    ),
-    exit_codes={ExitCode.USAGE: "usage, or a result that cannot be read"},
-)
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
-@option(
-    "--output-file",
-    "-o",
-    "file",
-    group=OUTPUT,
-    required=True,
-    metavar="FILE",
-    help="The file to write; - is standard output.",
-)
-@option(
-    "--baseline",
-    group=OUTPUT,
-    multiple=True,
-    metavar="RESULT",
-    help="Earlier results, or a folder of them: what passed there and fails now is a regression."
-    " May be given several times.",
-)
-@results_folder
-def html_command(
-    results: tuple[str, ...], file: str, baseline: tuple[str, ...], output: Path
-) -> ExitCode:
-    """Write results as one HTML file that needs nothing else.
-
-    RESULT is a result of run, bench, conform, mutate, fuzz, parity, lme or wmb score: a file, a
-    run's folder or id, or a folder of results.
-    """
-    options = ReportOptions(results, baseline, output, file)
-    return carry_out("execute_report:html", options, extra="report")
 
 
 @command.command(
@@ -153,3 +114,7 @@ def _content(readme: Path) -> str:
             code="dataset_unreadable",
             hint="save it as UTF-8",
         ) from error
+
+
+for _format in FORMATS:
+    command.add_command(_format)

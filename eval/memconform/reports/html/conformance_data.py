@@ -31,7 +31,14 @@ def add_conformance(overview: Overview, blocks: Blocks) -> None:
         for report in overview.conformance
         for number, sdk in enumerate(report.sdks)
     ]
-    names = {rule for sdk in sdks for check in sdk["checks"] for rule in check["rules"]}
+    names = {
+        rule
+        for report in overview.conformance
+        for sdk in report.sdks
+        for case in sdk.cases
+        for check in case.checks
+        for rule in check.rules
+    }
     known = rules()
     listed = [
         {

@@ -119,7 +119,8 @@ def _asset(text: str) -> str:
 def _policy(script: str, style: str) -> str:
     """The page's Content-Security-Policy: nothing but its own script and style, no request."""
     digests = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (script, style)
     ]
     return (
         f"default-src 'none'; script-src 'sha256-{digests[0]}'; style-src 'sha256-{digests[1]}';"

@@ -89,10 +89,9 @@ def _tags(tally: Tally) -> Chart | None:
     for (run, tag), (passed, measured) in sorted(tally.passed.items()):
         if tag in shown:
             low, high = wilson(passed, measured)
-            rows.append(
-                {"sdk": run, "tag": tag, "rate": passed / measured, "low": low, "high": high}
-                | {"passed": passed, "measured": measured}
-            )
+            rates = {"rate": passed / measured, "low": low, "high": high}
+            counts = {"passed": passed, "measured": measured}
+            rows.append({"sdk": run, "tag": tag, **rates, **counts})
     if not rows:
         return None
     spec: Spec = {
@@ -109,7 +108,13 @@ def _tags(tally: Tally) -> Chart | None:
     columns |= {"pass rate": "rate", "from": "low", "to": "high"}
     note = "Of the measured questions, with Wilson intervals (95 %)"
     more = len(totals) - len(shown)
-    return draw("Pass rate by tag", spec, rows, columns, f"{note}; {more} more tags." if more > 0 else f"{note}.")
+    return draw(
+        "Pass rate by tag",
+        spec,
+        rows,
+        columns,
+        f"{note}; {more} more tags." if more > 0 else f"{note}.",
+    )
 
 
 def _latencies(tally: Tally) -> Chart | None:
@@ -137,9 +142,13 @@ def _latencies(tally: Tally) -> Chart | None:
         },
     }
     shown = [row for row in rows if row["share"] in (0.5, 0.9, 0.98, 0.99, 1)]
-    chart = draw("Latency", spec, rows, {"SDK": "sdk", "share of questions": "share", "within ms": "ms"})
+    chart = draw(
+        "Latency", spec, rows, {"SDK": "sdk", "share of questions": "share", "within ms": "ms"}
+    )
     table = [[str(r["sdk"]), f"{r['share']:.0%}", f"{r['ms']:.2f}"] for r in shown]
-    return Chart(chart.title, chart.svg, chart.columns, table, "From request to the end of the answer.")
+    return Chart(
+        chart.title, chart.svg, chart.columns, table, "From request to the end of the answer."
+    )
 
 
 def _trend(group: RunGroup) -> Chart | None:
@@ -192,7 +201,12 @@ def _cost_chart(rows: Sequence[_Row], quality: str) -> Chart:
         "mark": {"type": "point", "filled": True, "size": 90},
         "encoding": {
             "x": {"field": "usd", "type": "quantitative", "title": "US dollars"},
-            "y": {"field": "rate", "type": "quantitative", "title": quality, "axis": {"format": "%"}},
+            "y": {
+                "field": "rate",
+                "type": "quantitative",
+                "title": quality,
+                "axis": {"format": "%"},
+            },
             "color": {"field": "sdk", "type": "nominal"},
         },
     }
@@ -219,7 +233,9 @@ def replay_charts(overview: Overview) -> list[Chart]:
     spec = _with_interval("sdk", "rate", "overall score", [0, 1], "%")
     columns = {"SDK": "sdk", "overall score": "rate", "from": "low", "to": "high"}
     charts = [draw("Replay: overall score", spec, rows, columns)]
-    return [*charts, _cost_chart(rows, "overall score")] if any(row["usd"] for row in rows) else charts
+    return (
+        [*charts, _cost_chart(rows, "overall score")] if any(row["usd"] for row in rows) else charts
+    )
 
 
 def _calibration(group: RunGroup) -> Chart | None:
@@ -231,17 +247,15 @@ def _calibration(group: RunGroup) -> Chart | None:
         for use in run.summary.judging.judges
         if use.calibration is not None
     }
-    for model, note in judges.items():
-        rates = {"right, rejected": note.false_rejects}
-        rates |= {f"{name}, accepted": rate for name, rate in note.false_accepts.items()}
+    for model, calibration in judges.items():
+        rates = {"right, rejected": calibration.false_rejects}
+        rates |= {f"{name}, accepted": rate for name, rate in calibration.false_accepts.items()}
         for name, rate in rates.items():
             if rate.rate is not None:
                 low, high = rate.interval
                 errors = {"errors": rate.errors, "items": rate.items}
-                rows.append(
-                    {"judge": model, "answers": name, "rate": rate.rate, "low": low, "high": high}
-                    | errors
-                )
+                interval = {"rate": rate.rate, "low": low, "high": high}
+                rows.append({"judge": model, "answers": name, **interval, **errors})
     if not rows:
         return None
     spec = _with_interval("answers", "rate", "judged wrongly", [0, 1], "%")
@@ -252,7 +266,10 @@ def _calibration(group: RunGroup) -> Chart | None:
 
 
 def _of_bench(bench: BenchReport) -> Iterator[Chart]:
-    for prefix, title in (("recall_any@", "Recall (any) at k"), ("recall_all@", "Recall (all) at k")):
+    for prefix, title in (
+        ("recall_any@", "Recall (any) at k"),
+        ("recall_all@", "Recall (all) at k"),
+    ):
         rows: list[_Row] = []
         for row in bench.rows:
             if not row.measured or ALL not in row.views:
@@ -260,10 +277,8 @@ def _of_bench(bench: BenchReport) -> Iterator[Chart]:
             for name, value in row.views[ALL].metrics.items():
                 if name.startswith(prefix):
                     label = f"{row.system} {row.strategy}".strip()
-                    rows.append(
-                        {"system": label, "k": int(name.removeprefix(prefix))}
-                        | {"recall": value.value, "low": value.low, "high": value.high}
-                    )
+                    interval = {"recall": value.value, "low": value.low, "high": value.high}
+                    rows.append({"system": label, "k": int(name.removeprefix(prefix)), **interval})
         if not rows:
             continue
         y = {"field": "recall", "type": "quantitative", "title": "%", "scale": {"zero": False}}
@@ -306,9 +321,7 @@ def _of_bench(bench: BenchReport) -> Iterator[Chart]:
         yield draw("Latency of a search", spec, latencies, columns)
 
 
-def _with_interval(
-    name: str, value: str, title: str, domain: Sequence[float], unit: str
-) -> Spec:
+def _with_interval(name: str, value: str, title: str, domain: Sequence[float], unit: str) -> Spec:
     return {
         "width": 400,
         "height": {"step": 28},

@@ -50,7 +50,7 @@ class GroupData:
     def __post_init__(self) -> None:
         runs = len(self.group.current)
         for column in (self.status, self.score, self.latency, self.first_hit):
-            column.extend([] for _ in range(runs))  # type: ignore[misc] # an empty list fits each
+            column.extend([] for _ in range(runs))
 
     def add(self, row: QuestionRow) -> None:
         """Take one question."""
@@ -97,7 +97,7 @@ class GroupData:
         self.blocks.add(f"answers-{number}", {"answers": self.answers, "evidence": self.evidence})
 
     def _changes(self) -> tuple[list[list[int]], list[list[int]]]:
-        """By run, the positions of questions that it fails unlike its baseline, and that it fixes."""
+        """By run, the positions of questions that regressed, and of those that it fixes."""
         positions = {name: index for index, name in enumerate(self.ids)}
         changes = [self.group.changes.get(run.name) for run in self.group.current]
         regressed = [
@@ -111,7 +111,8 @@ class GroupData:
 
     def _add_details(self, row: QuestionRow) -> None:
         results = [
-            _details(run, result) for run, result in zip(self.group.current, row.results, strict=True)
+            _details(run, result)
+            for run, result in zip(self.group.current, row.results, strict=True)
         ]
         divergences = [
             [pair.first, pair.second, pair.divergence.stage.value, pair.divergence.detail]
@@ -166,9 +167,12 @@ def _details(run: LoadedRun, result: QuestionResult) -> dict[str, Any]:
         "trace": result.trace,
         "reason": result.reason,
         "redacted": result.redacted,
-        "attempts": [[a.verdict.value, a.score, _milliseconds(a.latency_ms)] for a in result.attempts],
+        "attempts": [
+            [a.verdict.value, a.score, _milliseconds(a.latency_ms)] for a in result.attempts
+        ],
         "votes": [
-            [v.model, v.served_model, v.verdict, v.score, v.reason, v.attempt] for v in result.judges
+            [v.model, v.served_model, v.verdict, v.score, v.reason, v.attempt]
+            for v in result.judges
         ],
         "request": _request_body(run, result),
     }
@@ -195,7 +199,7 @@ def _wire(run: LoadedRun, name: str | None) -> str:
 
 
 def _request_body(run: LoadedRun, result: QuestionResult) -> str:
-    """The request's body, rebuilt from the settings; empty unless its digest is the recorded one."""
+    """The request's body, rebuilt from the settings; empty unless its digest is as recorded."""
     if result.seen is None:
         return ""
     settings, summary = run.summary.provenance.settings, run.summary

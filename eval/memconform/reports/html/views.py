@@ -118,9 +118,7 @@ def build_page(overview: Overview) -> Page:
         verdict=found[0] if found else Statement(Grade.UNKNOWN, "There is no verdict"),
         statements=found,
         sdks=sdks,
-        matrix=[
-            _matrix_row(number, group, sdks) for number, group in enumerate(overview.groups)
-        ],
+        matrix=[_matrix_row(number, group, sdks) for number, group in enumerate(overview.groups)],
         regressions=_regressions(overview),
         profiles=[row for report in overview.conformance for row in _profiles(report)],
         results=[result.value for result in Result],
@@ -203,7 +201,7 @@ def _cell(run: LoadedRun, group: RunGroup, link: str) -> Cell:
         grade = Grade.UNKNOWN
     change = ""
     if (diff := group.changes.get(run.name)) is not None:
-        change = f"+{len(diff.fixes)} −{len(diff.regressions)} since the baseline"
+        change = f"+{len(diff.fixes)} -{len(diff.regressions)} since the baseline"
     return Cell(
         pass_rate_text(summary, brief=True), counts, grade, f"{link}&sdk={run.name}", change
     )
@@ -222,7 +220,7 @@ def _agreement(group: RunGroup) -> tuple[str, Grade]:
 
 
 def _regressions(overview: Overview) -> list[Regression]:
-    found = [
+    return [
         Regression(
             sdk,
             f"{group.name}, since {change.first}",
@@ -236,7 +234,6 @@ def _regressions(overview: Overview) -> list[Regression]:
         for sdk, change in group.changes.items()
         if change.regressions
     ]
-    return found
 
 
 def _profiles(report: ConformReport) -> list[ProfileRow]:
@@ -246,9 +243,7 @@ def _profiles(report: ConformReport) -> list[ProfileRow]:
         counts: dict[str, dict[str, int]] = {}
         for case in sdk.cases:
             for check in case.checks:
-                profiles = {
-                    known[rule].profile for rule in check.rules if rule in known
-                } or {None}
+                profiles = {known[rule].profile for rule in check.rules if rule in known} or {None}
                 profile = min((p.value for p in profiles if p is not None), default="every daemon")
                 of = counts.setdefault(profile, dict.fromkeys((r.value for r in Result), 0))
                 of[check.result.value] += 1

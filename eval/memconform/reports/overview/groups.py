@@ -15,8 +15,8 @@ from memconform.runs.results import QuestionResult
 NOBODY = -1
 
 _METHOD = Method(resamples=1_000)
-"""A report shows no interval of mean scores, which is all that resampling decides: of 10,000 questions
-10,000 resamples take longer than everything else."""
+"""A report shows no interval of mean scores, which is all that resampling decides: 10,000 resamples
+of 10,000 questions take longer than everything else."""
 
 
 @dataclass(frozen=True, slots=True)

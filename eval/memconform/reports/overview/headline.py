@@ -97,7 +97,9 @@ class ConformanceRegression:
 def conformance_regressions(overview: Overview) -> list[ConformanceRegression]:
     """Checks that fail and passed in the latest baseline of the same SDK."""
     passed: dict[str, set[str]] = {}
-    for report in sorted(overview.conformance_baselines, key=lambda report: report.started_at):
+    for report in sorted(
+        overview.baselines.of(ConformReport), key=lambda report: report.started_at
+    ):
         for sdk in report.sdks:
             passed[sdk.sdk] = {
                 check.id
@@ -162,7 +164,9 @@ def _agreement(group: RunGroup, link: str) -> Iterator[Statement]:
             )
         return
     questions = f"{plural(group.parity.questions, 'question')} of {group.name}"
-    names = " and ".join((", ".join(run.name for run in group.current[:-1]), group.current[-1].name))
+    names = " and ".join(
+        (", ".join(run.name for run in group.current[:-1]), group.current[-1].name)
+    )
     if group.parity.verdict is ParityVerdict.IDENTICAL:
         yield Statement(Grade.GOOD, f"{names} are identical on {questions}", link)
         return
@@ -179,9 +183,7 @@ def _agreement(group: RunGroup, link: str) -> Iterator[Statement]:
     who, count = group.odd.most_common(1)[0] if group.odd else ("", 0)
     if count > group.differing / 2:
         others = [run.name for run in group.current if run.name != who]
-        text = (
-            f"{who} differs from {' and '.join(others)} on {count} of {questions}{where}"
-        )
+        text = f"{who} differs from {' and '.join(others)} on {count} of {questions}{where}"
     else:
         text = f"{names} differ on {group.differing} of {questions}{where}"
     is_drift = group.parity.verdict is ParityVerdict.DRIFT
@@ -230,13 +232,17 @@ def _others(overview: Overview) -> Iterator[Statement]:
         yield Statement(grade, text, "/mutation")
         if mutation.false_alarms:
             alarms = plural(len(mutation.false_alarms), "check")
-            yield Statement(Grade.BAD, f"{mutation.sdk} without a defect fails {alarms}", "/mutation")
+            yield Statement(
+                Grade.BAD, f"{mutation.sdk} without a defect fails {alarms}", "/mutation"
+            )
     for fuzz in overview.fuzzing:
         against = "the contract" if fuzz.against else "each other"
         programs = plural(fuzz.examples, "random program", spec=",")
         found = fuzz.disagreements or ([fuzz.disagreement] if fuzz.disagreement else [])
         if found:
-            text = f"{' and '.join(fuzz.sdks)} part from {against} in {programs}: {found[0].pointer}"
+            text = (
+                f"{' and '.join(fuzz.sdks)} part from {against} in {programs}: {found[0].pointer}"
+            )
             yield Statement(Grade.BAD, text, "/fuzzing")
         else:
             text = f"{programs} find no difference of {' and '.join(fuzz.sdks)} from {against}"

@@ -1,12 +1,15 @@
 """Everything that a report shows, read from result files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
+
+from pydantic import BaseModel
 
 from memconform.bench.records import BenchReport
 from memconform.bench.wmb.records import WmbScore
@@ -32,29 +35,118 @@ from memconform.reports.overview.sources import (
     unreadable,
 )
 from memconform.runs.results import RESULT_SCHEMA
+from memconform.storage.provenance import ReportHeader
 from memconform.storage.writing import json_bytes
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
 
 RowTaker = Callable[[int, QuestionRow], None]
 """Takes a row of the group with a number."""
 
 
 @dataclass(slots=True)
-class Overview(AbstractContextManager["Overview"]):
-    """Results by kind. `with` keeps the temporary files of runs that came inside other files."""
+class StoredResults:
+    """Results by kind, as files hold them."""
 
-    groups: list[RunGroup] = field(default_factory=list)
-    conformance: list[ConformReport] = field(default_factory=list)
-    mutation: list[MutationReport] = field(default_factory=list)
-    fuzzing: list[FuzzReport] = field(default_factory=list)
-    benches: list[BenchReport] = field(default_factory=list)
-    replays: list[LmeResult] = field(default_factory=list)
-    replay_parity: list[LmeParity] = field(default_factory=list)
-    parities: list[ParityReport] = field(default_factory=list)
-    wmb: list[WmbScore] = field(default_factory=list)
-    conformance_baselines: list[ConformReport] = field(default_factory=list)
+    folder: Path
+    """For runs that came inside other files."""
+    runs: list[LoadedRun] = field(default_factory=list)
+    documents: list[BaseModel] = field(default_factory=list)
     sources: list[Path] = field(default_factory=list)
-    has_baseline: bool = False
-    _folder: TemporaryDirectory[str] | None = None
+    skipped: list[str] = field(default_factory=list)
+    """Files of a named folder that could not be read, with the reason."""
+
+    def read(self, references: Sequence[str], output: Path) -> None:
+        """Read every result; copies of one count once.
+
+        Raises:
+            UsageError: if a named result is missing or unreadable, or two files contradict each
+                other about a run (`unknown_run`, `result_unreadable`).
+        """
+        for source in find_sources(references, output):
+            try:
+                self._read_source(source, output)
+            except UsageError as error:
+                if source.named:
+                    raise
+                self.skipped.append(f"{source.path}: {error.excerpt or error.message}")
+            else:
+                self.sources.append(source.path)
+
+    def require_any(self) -> None:
+        """Raise UsageError `unknown_run` if no result could be read."""
+        if not self.sources:
+            raise UsageError(
+                "no result could be read",
+                code="unknown_run",
+                hint="name a result that `run`, `bench` or `conform` wrote",
+                excerpt="\n".join(self.skipped),
+            )
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        return [document for document in self.documents if isinstance(document, kind)]
+
+    def _read_source(self, source: Source, output: Path) -> None:
+        if source.schema == RESULT_SCHEMA:
+            self._add_run(source.path, output)
+        elif source.schema == REPORT_SCHEMA:
+            for index, run in enumerate(read_run_report(source)):
+                # A file of its own, so that its questions can be streamed.
+                path = self.folder / f"{len(self.sources)}-{index}.json"
+                path.write_bytes(json_bytes(run))
+                self._add_run(path, output)
+        elif (document := read_document(source)) not in self.documents:
+            self.documents.append(document)
+
+    def _add_run(self, path: Path, output: Path) -> None:
+        [run] = load_runs([str(path)], output)
+        same = [r for r in self.runs if r.summary.run_id == run.summary.run_id]
+        if not same:
+            self.runs.append(run)
+        elif same[0].summary != run.summary:
+            raise unreadable(path, f"{same[0].path} says otherwise about run {run.summary.run_id}")
+
+
+@dataclass(slots=True)
+class Overview(AbstractContextManager["Overview"]):
+    """Results by kind; `with` removes the temporary files of runs that came inside others."""
+
+    groups: list[RunGroup]
+    results: StoredResults
+    baselines: StoredResults
+    _folder: "TemporaryDirectory[str]"
+
+    @property
+    def conformance(self) -> list[ConformReport]:
+        return self.results.of(ConformReport)
+
+    @property
+    def mutation(self) -> list[MutationReport]:
+        return self.results.of(MutationReport)
+
+    @property
+    def fuzzing(self) -> list[FuzzReport]:
+        return self.results.of(FuzzReport)
+
+    @property
+    def benches(self) -> list[BenchReport]:
+        return self.results.of(BenchReport)
+
+    @property
+    def replays(self) -> list[LmeResult]:
+        return self.results.of(LmeResult)
+
+    @property
+    def replay_parity(self) -> list[LmeParity]:
+        return self.results.of(LmeParity)
+
+    @property
+    def parities(self) -> list[ParityReport]:
+        return self.results.of(ParityReport)
+
+    @property
+    def wmb(self) -> list[WmbScore]:
+        return self.results.of(WmbScore)
 
     def __enter__(self) -> Self:
         return self
@@ -65,29 +157,25 @@ class Overview(AbstractContextManager["Overview"]):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._folder.cleanup()
 
     @classmethod
     def load(cls, references: Sequence[str], baselines: Sequence[str], output: Path) -> Self:
         """Read results and baselines; the questions of runs are read by `read_questions`.
 
         Raises:
-            UsageError: if a result is missing or unreadable (`unknown_run`, `result_unreadable`).
+            UsageError: as `StoredResults.read`, and if nothing can be shown (`unknown_run`).
         """
-        overview = cls(has_baseline=bool(baselines))
+        folder = TemporaryDirectory(prefix="memconform-report-")
         try:
-            runs = overview._take(find_sources(references, output), output)
-            earlier = cls()
-            earlier._folder = overview._folder
-            baseline_runs = earlier._take(find_sources(baselines, output), output)
-            overview._folder = earlier._folder
-            overview.conformance_baselines = earlier.conformance
-            overview.groups = group_runs(runs, baseline_runs)
+            current, earlier = (_stored(Path(folder.name) / name) for name in ("now", "before"))
+            current.read(references, output)
+            earlier.read(baselines, output)
+            current.require_any()
+            return cls(group_runs(current.runs, earlier.runs), current, earlier, folder)
         except BaseException:
-            overview.__exit__(None, None, None)
+            folder.cleanup()
             raise
-        return overview
 
     def read_questions(self, take: RowTaker) -> None:
         """Read the questions of every group once, and compare its runs.
@@ -98,61 +186,30 @@ class Overview(AbstractContextManager["Overview"]):
         """
         for number, group in enumerate(self.groups):
             compare_with_baselines(group)
-            group.read_rows(lambda row, number=number: take(number, row))  # type: ignore[misc]
 
-    def _take(self, sources: Sequence[Source], output: Path) -> list[LoadedRun]:
-        paths: dict[str, Path] = {}
-        runs: list[LoadedRun] = []
-        for source in sources:
-            self.sources.append(source.path)
-            if source.schema == RESULT_SCHEMA:
-                self._add_run(runs, paths, source.path, output)
-            elif source.schema == REPORT_SCHEMA:
-                for index, run in enumerate(read_run_report(source)):
-                    path = self._write_run(source, index, run)
-                    self._add_run(runs, paths, path, output)
-            else:
-                self._add_document(source)
-        return runs
+            def take_row(row: QuestionRow, number: int = number) -> None:
+                take(number, row)
 
-    def _add_run(
-        self, runs: list[LoadedRun], paths: dict[str, Path], path: Path, output: Path
-    ) -> None:
-        """Add a run unless it is another copy of one that was added."""
-        [run] = load_runs([str(path)], output)
-        run_id = run.summary.run_id
-        if run_id not in paths:
-            paths[run_id] = path
-            runs.append(run)
-        elif next(r for r in runs if r.summary.run_id == run_id).summary != run.summary:
-            raise unreadable(path, f"{paths[run_id]} says otherwise about run {run_id}")
+            group.read_rows(take_row)
 
-    def _write_run(self, source: Source, index: int, run: dict[str, object]) -> Path:
-        """Write a run of a report to a file of its own, so that its questions can be streamed."""
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="memconform-report-")
-        path = Path(self._folder.name) / f"{abs(hash(source.path))}-{index}.json"
-        path.write_bytes(json_bytes(run))
-        return path
+    def period(self) -> tuple[datetime, datetime]:
+        """When the first result was begun and the last one was finished, as far as is known."""
+        moments = list(self._moments())
+        return min(moments), max(moments)
 
-    def _add_document(self, source: Source) -> None:
-        document = read_document(source)
-        kinds: dict[type, list[object]] = {
-            BenchReport: self.benches,
-            ConformReport: self.conformance,
-            FuzzReport: self.fuzzing,
-            LmeParity: self.replay_parity,
-            LmeResult: self.replays,
-            MutationReport: self.mutation,
-            ParityReport: self.parities,
-            WmbScore: self.wmb,
-        }  # type: ignore[assignment] # each list holds its own kind
-        kinds[type(document)].append(document)
+    def _moments(self) -> Iterator[datetime]:
+        for run in self.results.runs:
+            yield datetime.fromisoformat(run.summary.started_at)
+            yield datetime.fromisoformat(run.summary.finished_at)
+        for document in self.results.documents:
+            if isinstance(document, ReportHeader):
+                yield document.started_at.astimezone(UTC)
+            if isinstance(document, ConformReport):
+                yield document.finished_at.astimezone(UTC)
+        if not self.results.runs and not self.results.documents:
+            yield datetime.now(UTC)
 
 
-def require_results(overview: Overview) -> None:
-    """Raise UsageError `unknown_run` if there is nothing to show."""
-    if not overview.sources:
-        raise UsageError(
-            "there is no result to show", code="unknown_run", hint="name at least one result"
-        )
+def _stored(folder: Path) -> StoredResults:
+    folder.mkdir()
+    return StoredResults(folder)

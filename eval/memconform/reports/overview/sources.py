@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,8 +23,6 @@ from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.folders import find_result
 from memconform.storage.result_file import schema_of
 from memconform.validation import first_fault
-
-_Report = TypeVar("_Report", bound=BaseModel)
 
 ONE_DOCUMENT: dict[str, type[BaseModel]] = {
     BENCH_SCHEMA: BenchReport,
@@ -48,6 +46,8 @@ class Source:
 
     path: Path
     schema: str
+    named: bool = True
+    """False for a file that was found in a named folder."""
 
 
 def find_sources(references: Sequence[str], output: Path) -> list[Source]:
@@ -94,7 +94,7 @@ def _below(folder: Path) -> Iterator[Source]:
         except (ValueError, OSError, RecursionError):
             continue
         if schema in SHOWN:
-            yield Source(path, schema)
+            yield Source(path, schema, named=False)
 
 
 def _named(path: Path) -> Source:
