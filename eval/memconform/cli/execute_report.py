@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from memconform.cli.report_options import ReportOptions
-from memconform.cli.targets import json_target, text_target
+from memconform.cli.targets import commands_target, json_target, text_target
 from memconform.errors import ExitCode
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
@@ -94,7 +94,7 @@ def annotations(options: ReportOptions) -> ExitCode:
         for line in annotation_format.annotation_lines(verdicts, found, passing):
             target.write_masked(Masked(f"{line}\n".encode("utf-8", "backslashreplace")))
 
-    return _write(options, text_target, write)
+    return _write(options, commands_target, write)
 
 
 def badge(options: ReportOptions) -> ExitCode:

@@ -1,9 +1,11 @@
 """Runs `memconform run`."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from memconform.cli.events import dispatch
+from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
 from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
@@ -125,17 +127,32 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
         if options.require_agreement:
             codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
         code = gravest(codes)
-        if options.json_file is not None and finished:
-            with json_target(options.json_file) as target:
-                write_run_report(
-                    target,
-                    [end.result for end in finished],
-                    code,
-                    skipped=planned.skipped,
-                    agreement=agreement,
-                    parity=parity,
-                )
+        if finished:
+            _write_reports(options, finished, code, planned, agreement, parity)
     return code
+
+
+def _write_reports(  # noqa: PLR0917 - the parts of a report
+    options: RunOptions,
+    finished: Sequence[RunFinished],
+    code: ExitCode,
+    planned: PlannedRuns,
+    agreement: Agreement | None,
+    parity: ParityReport | None,
+) -> None:
+    results = [end.result for end in finished]
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            write_run_report(
+                target,
+                results,
+                code,
+                skipped=planned.skipped,
+                agreement=agreement,
+                parity=parity,
+            )
+    if options.html:
+        write_html_report(results, finished[0].copy.parent / REPORT)
 
 
 async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:

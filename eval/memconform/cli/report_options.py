@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from memconform.cli.grouping import OUTPUT, option
-from memconform.cli.options import results
+from memconform.cli.options import results, writable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -34,6 +34,7 @@ def stored_results(command: _Command) -> _Command:
         group=OUTPUT,
         required=True,
         metavar="FILE",
+        callback=writable,
         help="The file to write; - is standard output.",
     )
     baseline = option(

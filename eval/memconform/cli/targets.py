@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from memconform.printing.output import write_json_output, write_output
+from memconform.printing.output import write_commands, write_json_output, write_output
 from memconform.storage.writing import Sink, device, replacing
 
 
@@ -16,6 +16,11 @@ def json_target(file: str) -> AbstractContextManager[Sink]:
 def text_target(file: str) -> AbstractContextManager[Sink]:
     """Open the target of an option that writes text other than JSON."""
     return _target(file, write_output)
+
+
+def commands_target(file: str) -> AbstractContextManager[Sink]:
+    """Open the target of CI commands, which a standard output for people would disarm."""
+    return _target(file, write_commands)
 
 
 @contextmanager
