@@ -102,5 +102,6 @@ async function guarded() {
   }
 }
 
+document.getElementById("without-script")?.remove();
 listen();
 void guarded();

@@ -1,0 +1,287 @@
+"""What a report shows of stored results: groups, who differs, the verdict in one sentence."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.conformance.results import (
+    CaseResult,
+    Check,
+    ConformReport,
+    Result,
+    SdkResult,
+)
+from memconform.errors import UsageError
+from memconform.records import Incident
+from memconform.reports.overview.groups import NOBODY, QuestionRow, question_row
+from memconform.reports.overview.headline import Grade, Statement, statements
+from memconform.reports.overview.overview import Overview
+from memconform.runs.results import FloorResult
+from memconform.scoring.statuses import QuestionStatus
+from memconform.storage.writing import json_bytes
+from tests.run_results import question, write_run
+
+_SAME = [question("q1"), question("q2"), question("q3")]
+_OTHER_ORDER = question("q2", paths=("b.md", "a.md"))
+
+
+def read(
+    results: list[Path], *baselines: Path, folder: Path | None = None
+) -> tuple[Overview, list[QuestionRow], list[Statement]]:
+    """Read results as a report does; their rows, and their statements."""
+    rows: list[QuestionRow] = []
+    where = folder or results[0].parent
+    with Overview.load([str(p) for p in results], [str(p) for p in baselines], where) as overview:
+        overview.read_questions(lambda _, row: rows.append(row))
+        return overview, rows, statements(overview)
+
+
+def conform_file(path: Path, results: dict[str, Result], sdk: str = "go", day: int = 1) -> Path:
+    """A report of `conform` with a case for each check."""
+    cases = [
+        CaseResult(
+            case=name,
+            title=name,
+            checks=[Check(id=f"{name}#a", result=result, level="must", rules=["core.health"])],
+        )
+        for name, result in results.items()
+    ]
+    report = ConformReport(
+        run=path.stem,
+        started_at=datetime(2026, 1, day, tzinfo=UTC),
+        finished_at=datetime(2026, 1, day, 1, tzinfo=UTC),
+        contract="1",
+        harness_version="0",
+        command=[],
+        sdk_references={sdk: sdk},
+        exit_code=0,
+        sdks=[SdkResult(sdk=sdk, profiles=["core"], modes=["bm25"], cases=cases)],
+    )
+    path.write_bytes(json_bytes(report))
+    return path
+
+
+def test_equal_runs_are_identical(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / f"{sdk}.json", sdk, _SAME) for sdk in ("go", "py")]
+    overview, rows, [verdict] = read(runs)
+    assert verdict.grade is Grade.GOOD
+    assert verdict.text == "go and py are identical on 3 questions of birds, ask-basic, bm25"
+    assert overview.groups[0].differing == 0
+    assert [row.divergences for row in rows] == [(), (), ()]
+
+
+def test_the_sdk_that_differs_is_named_with_the_stage(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / f"{sdk}.json", sdk, _SAME) for sdk in ("go", "py")]
+    runs.append(write_run(tmp_path / "ts.json", "ts", [_SAME[0], _OTHER_ORDER, _SAME[2]]))
+    overview, rows, found = read(runs)
+    assert found[0].text.startswith(
+        "ts differs from go and py on 1 of 3 questions of birds, ask-basic, bm25, first at the"
+        " stage order"
+    )
+    assert found[0].link == "/questions?g=0&differs=1"
+    assert [row.odd for row in rows] == [NOBODY, 2, NOBODY]
+    assert overview.groups[0].odd == {"ts": 1}
+
+
+def test_of_two_runs_none_is_odd() -> None:
+    assert question_row((_SAME[1], _OTHER_ORDER)).odd == NOBODY
+
+
+def test_of_three_different_runs_none_is_odd() -> None:
+    third = question("q2", paths=("c.md",))
+    row = question_row((_SAME[1], _OTHER_ORDER, third))
+    assert (len(row.divergences), row.odd) == (3, NOBODY)
+
+
+def test_a_run_that_was_not_measured_is_not_odd() -> None:
+    lost = question("q2", QuestionStatus.TIMEOUT)
+    row = question_row((_SAME[1], lost, _SAME[1]))
+    assert (row.divergences, row.odd) == ((), NOBODY)
+
+
+def test_what_was_not_measured_is_never_good(tmp_path: Path) -> None:
+    lost = [_SAME[0], question("q2", QuestionStatus.DAEMON_ERROR), _SAME[2]]
+    runs = [
+        write_run(tmp_path / "go.json", "go", _SAME),
+        write_run(tmp_path / "py.json", "py", lost),
+    ]
+    _, _, found = read(runs)
+    assert found[0].grade is Grade.UNKNOWN
+    assert "py was not measured on 1 question" in found[0].text
+    assert "daemon_error" in found[0].text
+    assert Grade.GOOD not in {statement.grade for statement in found}
+
+
+def test_a_run_that_an_incident_ended_has_no_verdict(tmp_path: Path) -> None:
+    incident = Incident(code="daemon_died", message="m", hint="", excerpt="", exit_code=3)
+    lost = [question(q.id, QuestionStatus.NOT_RUN) for q in _SAME]
+    run = write_run(
+        tmp_path / "go.json", "go", lost, incident=incident, pass_rate=None, mean_score=None
+    )
+    _, _, found = read([run])
+    assert found[0].grade is Grade.UNKNOWN
+    assert "daemon_died" in found[0].text
+
+
+def test_a_missed_floor_comes_before_what_was_not_measured(tmp_path: Path) -> None:
+    wrong = [question("q1", QuestionStatus.INCORRECT), *_SAME[1:]]
+    floor = FloorResult(
+        tag=None, floor=0.9, passed=2, total=3, rate=2 / 3, best_rate=2 / 3, held=False
+    )
+    lost = [question("q1", QuestionStatus.TIMEOUT), *_SAME[1:]]
+    runs = [
+        write_run(tmp_path / "go.json", "go", wrong, floors=[floor], exit_code=1),
+        write_run(tmp_path / "py.json", "py", lost),
+    ]
+    _, _, found = read(runs)
+    assert found[0].grade is Grade.BAD
+    assert "go passes 2 of 3 questions" in found[0].text
+    assert "below the floor of 0.9" in found[0].text
+    assert found[1].grade is Grade.UNKNOWN
+
+
+def test_a_floor_that_unmeasured_questions_could_still_reach_is_no_failure(tmp_path: Path) -> None:
+    lost = [question("q1", QuestionStatus.TIMEOUT), *_SAME[1:]]
+    floor = FloorResult(tag=None, floor=0.9, passed=2, total=3, rate=2 / 3, best_rate=1, held=False)
+    run = write_run(tmp_path / "go.json", "go", lost, floors=[floor])
+    _, _, found = read([run])
+    assert {statement.grade for statement in found} == {Grade.UNKNOWN, Grade.GOOD}
+
+
+def test_a_regression_is_the_first_thing_said(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "old.json", "go", _SAME, run_id="old")
+    wrong = [question("q1", QuestionStatus.INCORRECT, answer="No."), *_SAME[1:]]
+    now = write_run(tmp_path / "go.json", "go", wrong, started_at="2026-02-01T00:00:00+00:00")
+    broken = conform_file(tmp_path / "conform.json", {"a": Result.FAIL})
+    overview, _, found = read([now, broken], before)
+    assert found[0].grade is Grade.BAD
+    assert found[0].text.startswith("go fails 1 question of birds, ask-basic, bm25 that its")
+    assert overview.groups[0].changes["go"].regressions == ["q1"]
+
+
+def test_checks_that_a_baseline_passed_are_regressions(tmp_path: Path) -> None:
+    before = conform_file(tmp_path / "old.json", {"a": Result.PASS, "b": Result.FAIL})
+    now = conform_file(tmp_path / "new.json", {"a": Result.FAIL, "b": Result.FAIL}, day=2)
+    _, _, found = read([now], before)
+    assert found[0].text == "go fails 1 check of the contract that its baseline passed"
+
+
+def test_a_baseline_with_other_settings_is_refused(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "old.json", "go", _SAME, run_id="old")
+    changed = json.loads(before.read_text())
+    changed["provenance"]["settings"]["top_k"] = 50
+    before.write_text(json.dumps(changed))
+    now = write_run(tmp_path / "go.json", "go", _SAME)
+    with pytest.raises(UsageError, match="differ in top_k"):
+        read([now], before)
+
+
+def test_runs_of_other_settings_are_in_other_groups(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a.json", "go", _SAME),
+        write_run(tmp_path / "b.json", "py", _SAME, scenario="ask-augmented"),
+    ]
+    overview, _, _ = read(runs)
+    assert [group.name for group in overview.groups] == [
+        "birds, ask-augmented, bm25",
+        "birds, ask-basic, bm25",
+    ]
+
+
+def test_the_last_run_of_a_day_is_current_and_earlier_ones_are_history(tmp_path: Path) -> None:
+    runs = [
+        write_run(
+            tmp_path / f"{day}.json",
+            "go",
+            _SAME,
+            run_id=f"run-{day}",
+            started_at=f"2026-01-{day}T10:00:00+00:00",
+        )
+        for day in (20, 10)
+    ]
+    overview, rows, _ = read(runs)
+    [group] = overview.groups
+    assert [run.summary.run_id for run in group.runs] == ["run-10", "run-20"]
+    assert [run.summary.run_id for run in group.current] == ["run-20"]
+    assert len(rows) == 3
+
+
+def test_a_folder_is_read_whole_and_copies_count_once(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "run-go" / "result.json", "go", _SAME)
+    write_run(tmp_path / "2026-01-31" / "go.json", "go", _SAME)
+    conform_file(tmp_path / "conform.json", {"a": Result.PASS})
+    overview, rows, found = read([tmp_path])
+    assert len(rows) == 3
+    assert len(overview.conformance) == 1
+    assert {statement.grade for statement in found} == {Grade.GOOD}
+
+
+def test_two_files_that_disagree_about_a_run_are_refused(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "a.json", "go", _SAME)
+    other = write_run(tmp_path / "b.json", "go", [question("q1", QuestionStatus.INCORRECT)])
+    with pytest.raises(UsageError) as caught:
+        read([one, other])
+    assert "says otherwise about run run-go" in caught.value.excerpt
+
+
+def _truncated(path: Path) -> None:
+    path.write_text(path.read_text()[:-60])
+
+
+def _edited(path: Path) -> None:
+    path.write_text(path.read_text().replace('"passed": 3', '"passed": 2'))
+
+
+@pytest.mark.parametrize("damage", [_truncated, _edited])
+def test_a_result_that_contradicts_itself_is_refused(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    run = write_run(tmp_path / "go.json", "go", _SAME)
+    damage(run)
+    with pytest.raises(UsageError) as caught:
+        read([run])
+    assert caught.value.code in ("result_unreadable", "unlike_runs")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"schema_version": "other@1"}', "null"])
+def test_a_named_file_that_is_no_result_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(UsageError) as caught:
+        read([path])
+    assert caught.value.code == "result_unreadable"
+
+
+def test_an_unreadable_file_of_a_folder_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+    write_run(tmp_path / "go.json", "go", _SAME)
+    (tmp_path / "bad.json").write_text('{"schema_version": "memconform/conform-report@1"}')
+    overview, _, _ = read([tmp_path])
+    [line] = overview.results.skipped
+    assert line.startswith(f"{tmp_path / 'bad.json'}: ")
+
+
+def test_a_report_of_run_json_is_shown_as_its_runs(tmp_path: Path) -> None:
+    runs = [
+        json.loads(write_run(tmp_path / f"{sdk}.json", sdk, _SAME).read_text())
+        for sdk in ("go", "py")
+    ]
+    report: dict[str, Any] = {"schema_version": "memconform/run-report@1", "exit_code": 0}
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report | {"runs": runs}))
+    _, rows, [verdict] = read([path])
+    assert len(rows) == 3
+    assert "go and py are identical" in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("result", "grade"),
+    [(Result.PASS, Grade.GOOD), (Result.FAIL, Grade.BAD), (Result.UNTESTABLE, Grade.UNKNOWN)],
+)
+def test_each_result_of_conform_has_its_grade(tmp_path: Path, result: Result, grade: Grade) -> None:
+    path = conform_file(tmp_path / "c.json", {"a": Result.PASS, "b": result})
+    _, _, found = read([path])
+    assert found[0].grade is grade
