@@ -120,7 +120,7 @@ def test_bench_writes_a_report_beside_its_result(
         "questions": [{"query": "Where is the heron?", "gold": ["a"]}],
     }
     (workspace / "birds.json").write_text(json.dumps(data))
-    flags = ("--suite", "memini", "--data", "birds.json", "--system", "flat-bm25", "-k", "1,2")
+    flags = ("--suite", "file", "--data", "birds.json", "--system", "flat-bm25", "-k", "1,2")
     ended = memconform("bench", *flags, "--html")
     assert ended.code == 0, ended.err
     [page] = (workspace / "results" / "runs").glob("*/report.html")

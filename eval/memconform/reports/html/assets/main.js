@@ -1,6 +1,7 @@
 const TITLE = document.title;
 let questionTable = null;
 let drawn = "";
+let wantsSearch = false;
 
 /** Show the view that the address names. */
 async function route() {
@@ -26,6 +27,8 @@ async function route() {
     scrollTo(0, 0);
   }
   drawn = page;
+  if (wantsSearch && name === "questions") document.querySelector("#filters [name=q]").focus();
+  wantsSearch = false;
 }
 
 async function showQuestions(parameters) {
@@ -79,8 +82,9 @@ function listen() {
     if (event.key === "k") document.querySelector("section:not([hidden]) a[rel=prev]")?.click();
     if (event.key === "/" && filters !== null) {
       event.preventDefault();
-      if (readAddress().view !== "questions") location.hash = "#/questions";
-      setTimeout(() => filters.elements.namedItem("q").focus(), 0);
+      wantsSearch = true;
+      if (readAddress().view === "questions") void guarded();
+      else location.hash = "#/questions";
     }
   });
   addEventListener("hashchange", () => void guarded());
