@@ -115,7 +115,7 @@ def build_page(overview: Overview) -> Page:
         for rule in check.rules
     }
     return Page(
-        verdict=found[0] if found else Statement(Grade.UNKNOWN, "There is no verdict"),
+        verdict=found[0],
         statements=found,
         sdks=sdks,
         matrix=[_matrix_row(number, group, sdks) for number, group in enumerate(overview.groups)],

@@ -1,11 +1,11 @@
 """The verdict on all results in one sentence, and the sentences behind it. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from memconform.conformance.results import ConformReport
-from memconform.errors import ExitCode, gravest
+from memconform.errors import ExitCode
 from memconform.parity.records import ParityVerdict
 from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
@@ -40,7 +40,7 @@ class Statement:
 
 
 def statements(overview: Overview) -> list[Statement]:
-    """Every finding, the worst first; the first one is the verdict.
+    """Every finding, the worst first; the first one is the verdict, and there is always one.
 
     A regression comes before other failures, because it is news.
     """
@@ -50,21 +50,9 @@ def statements(overview: Overview) -> list[Statement]:
         *(s for report in overview.conformance for s in _conformance(report)),
         *_others(overview),
     ]
+    if not found:
+        found = [Statement(Grade.UNKNOWN, "these results have no verdict")]
     return sorted(found, key=lambda statement: statement.grade)
-
-
-def exit_code(overview: Overview) -> ExitCode:
-    """The gravest exit code of the results; a regression against a baseline is FAILED."""
-    codes = [run.summary.exit_code for group in overview.groups for run in group.current]
-    reports: list[Sequence[object]] = [
-        *(overview.conformance, overview.mutation, overview.benches, overview.replays),
-        *(overview.wmb, overview.parities, overview.replay_parity, overview.fuzzing),
-    ]
-    codes += [report.exit_code for kind in reports for report in kind]  # type: ignore[attr-defined]
-    codes += [group.parity.exit_code for group in overview.groups if group.parity is not None]
-    if any(statement.grade is Grade.BAD for statement in _regressions(overview)):
-        codes.append(ExitCode.FAILED)
-    return gravest(map(ExitCode, codes))
 
 
 def _regressions(overview: Overview) -> Iterator[Statement]:
@@ -247,17 +235,47 @@ def _others(overview: Overview) -> Iterator[Statement]:
         else:
             text = f"{programs} find no difference of {' and '.join(fuzz.sdks)} from {against}"
             yield Statement(Grade.GOOD, text, "/fuzzing")
+    yield from _measured(overview)
+
+
+_VERDICTS = {ParityVerdict.DRIFT: Grade.BAD, ParityVerdict.INCONCLUSIVE: Grade.UNKNOWN}
+"""Every other verdict is good."""
+
+
+def _measured(overview: Overview) -> Iterator[Statement]:
+    """Benches, replays, scores and comparisons of their own."""
     for bench in overview.benches:
-        for row in bench.rows:
-            if not row.measured:
-                name = f"{row.system} {row.strategy}".strip()
-                reason = f": {row.why[0]}" if row.why else ""
-                yield Statement(
-                    Grade.UNKNOWN, f"{name} was not measured on {bench.suite}{reason}", "/benches"
-                )
+        missing = [row for row in bench.rows if not row.measured]
+        for row in missing:
+            name = f"{row.system} {row.strategy}".strip()
+            reason = f": {row.why[0]}" if row.why else ""
+            text = f"{name} was not measured on {bench.suite}{reason}"
+            yield Statement(Grade.UNKNOWN, text, "/benches")
+        if len(missing) < len(bench.rows):
+            rows = plural(len(bench.rows) - len(missing), "row")
+            yield Statement(Grade.GOOD, f"the bench of {bench.suite} measured {rows}", "/benches")
     for replay in overview.replays:
-        if replay.measured < replay.questions_run:
-            missing = plural(replay.questions_run - replay.measured, "question")
-            yield Statement(
-                Grade.UNKNOWN, f"the replay did not measure {replay.sdk} on {missing}", "/replays"
-            )
+        if replay.overall_score is None:
+            missing_count = plural(replay.questions_run - replay.measured, "question")
+            text = f"the replay did not measure {replay.sdk} on {missing_count}"
+            yield Statement(Grade.UNKNOWN, text, "/replays")
+        else:
+            text = f"{replay.sdk} scores {replay.overall_score:.3f} in the replay of LongMemEval"
+            yield Statement(Grade.GOOD, text, "/replays")
+    for replay_parity in overview.replay_parity:
+        grade = _VERDICTS.get(replay_parity.verdict, Grade.GOOD)
+        yield Statement(grade, f"the replays' parity: {replay_parity.verdict.value}", "/replays")
+    for parity in overview.parities:
+        names = ", ".join(run.name for run in parity.runs)
+        text = f"{names} on {parity.dataset}: {parity.verdict.value}"
+        yield Statement(_VERDICTS.get(parity.verdict, Grade.GOOD), text)
+    for score in overview.wmb:
+        name = score.answers.system or score.answers.path
+        unmeasured = [
+            profile
+            for profile, of in score.profiles.items()
+            if of.score is None or of.score.value is None
+        ]
+        grade = Grade.UNKNOWN if unmeasured else Grade.GOOD
+        told = "was not measured completely" if unmeasured else "was measured"
+        yield Statement(grade, f"WMB-100K {told}: {name}", "/wmb")

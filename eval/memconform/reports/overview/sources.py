@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from memconform.bench.records import BENCH_SCHEMA, BenchReport
+from memconform.bench.stored_rows import read_report
 from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
 from memconform.conformance.mutation.results import MUTATION_SCHEMA, MutationReport
 from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
@@ -113,6 +114,9 @@ def read_document(source: Source) -> BaseModel:
     Raises:
         UsageError: if it does not fit its schema (`result_unreadable`).
     """
+    if source.schema == BENCH_SCHEMA:
+        # The result in a run's folder has its queries behind it.
+        return read_report(source.path)
     try:
         return ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
     except ValidationError as error:
