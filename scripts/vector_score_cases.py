@@ -16,13 +16,15 @@ def fusion() -> list[dict[str, Any]]:
         {"index": 0, "relevance_score": entry["score"]}]}}}], "rounded": entry["rounded"]})
         for entry in found["rounding"]]  # fmt: skip
     kernel: list[tuple[str, dict[str, Any]]] = []
-    for entry in found["kernel"]:
+    # A daemon may cache vectors, so no two variants embed the same text.
+    for number, entry in enumerate(found["kernel"]):
         query, [vector] = cosine_vectors([entry["cosine"]])
-        rules = [embedding(vector, "heron waits"), embedding(query)]
+        rules = [embedding(vector, f"heron waits {number}."), embedding(query)]
         kernel.append((f"cosine {entry['cosine']}", {
-            "rules": rules, "score": entry["inverse-l2"]}))  # fmt: skip
+            "rules": rules, "score": entry["inverse-l2"], "query": f"heron cosine{number}",
+            "text": f"The heron waits {number}."}))  # fmt: skip
     fused, nothing = [], []
-    for entry in found["cases"]:
+    for number, entry in enumerate(found["cases"]):
         keyword, scores = dict(entry["keyword"]), dict(entry["vector"])
         names = sorted({*keyword, *scores})
         if not names:
@@ -35,11 +37,11 @@ def fusion() -> list[dict[str, Any]]:
         if "k" in entry:
             tuning["rrfK"] = entry["k"]
         fused.append((entry["fusion"], {
-            "rules": [*(embedding(row, f"word{name}")
+            "rules": [*(embedding(row, f"word{name}{number}")
                         for row, name in zip(rows, names, strict=True)), embedding(query)],
-            "documents": {f"{name}.md": f"word{name}" for name in names},
+            "documents": {f"{name}.md": f"word{name}{number}" for name in names},
             # Equal words have equal scores, and a word that is repeated counts as often.
-            "query": " ".join(f"Word{name}" for name, score in keyword.items()
+            "query": " ".join(f"Word{name}{number}" for name, score in keyword.items()
                               for _ in range(int(score))),
             "pool": len(keyword), "tuning": tuning,
             "chunks": [{"path": f"{name}.md", "score": {"$approx": [score, 1e-8]}}
@@ -54,8 +56,8 @@ def fusion() -> list[dict[str, Any]]:
                  "score": {"at": "/chunks/*/score", "is": ["${v.rounded}"]}}}]),
         case("kernel", "The kernel makes the scores of the vectors", ["core.rank.kernel"], kernel,
              level="should", modes=["semantic"], daemon=SCRIPTED,
-             setup=[script("${v.rules}"), ingest("a.md", "The heron waits.")],
-             steps=[search(query="heron", mode="semantic", tuning={"kernel": "inverse-l2"}) | {
+             setup=[script("${v.rules}"), ingest("a.md", "${v.text}")],
+             steps=[search(query="${v.query}", mode="semantic", tuning={"kernel": "inverse-l2"}) | {
                  "expect": {"score": {"at": "/chunks/*/score", "is": [
                      {"$approx": ["${v.score}", 1e-9]}]}}}]),
         case("fusion", "hybrid makes the scores of the vectors", ["core.rank.hybrid"], fused,

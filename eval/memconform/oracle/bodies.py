@@ -340,7 +340,6 @@ def operations(body: JsonValue) -> list[Rejection]:
     found = fields(body, checks, ("ops",), "documents.batch.refuse")
     ops = body.get("ops") if isinstance(body, dict) else None
     items: list[Any] = ops if isinstance(ops, list) else []
-    # No rule says whether the ops or the other keys are checked first.
     found += _named("ops", items, operation)
     over = len(items) > 1_024
     return [*found, Rejection(413, "documents.limit")] if over else found

@@ -233,7 +233,7 @@ def _brain_body(brain_id: str, brain: Brain, has: Providers) -> dict[str, JsonVa
     chunks = len(brain.documents.chunks())
     return {
         "brainId": brain_id,
-        "description": brain.description or Omittable(""),
+        "description": Omittable(None) if brain.description is None else brain.description,
         "documents": brain.documents.visible(),
         "chunks": chunks,
         "vectors": chunks if has.embedder else 0,

@@ -1,7 +1,7 @@
 """What the contract permits a daemon to answer to one request. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from memconform.contract.problem import MEDIA_TYPE, STATUS
@@ -82,6 +82,8 @@ class Prediction:
         return next((o for o in self.options if o.status == status), self.options[0])
 
 
+_ORDER: Final = {400: 0, 413: 1}
+
 _CODES = {status: code for code, status in STATUS.items()}
 
 
@@ -96,15 +98,16 @@ def problem(rejection: Rejection, headers: Mapping[str, frozenset[str]] | None =
 def rejected(
     rejections: list[Rejection], headers: Mapping[str, frozenset[str]] | None = None
 ) -> Prediction:
-    """Permit any of several rejections: no rule says which defect of a request comes first.
+    """Permit the rejection that decides (wire.order); robust.large may decide at any point.
 
-    `detail` may name the part with any of the defects that have the same status.
+    Args:
+        rejections: Everything that is wrong with a request; of the parts of a batch in their order.
+        headers: Headers that the response must have.
     """
-    options = {}
-    for reason in rejections:
-        if reason.status not in options:
-            same = [r for r in rejections if r.status == reason.status]
-            open_ = any(not r.names for r in same)
-            names = () if open_ else tuple(name for r in same for name in r.names)
-            options[reason.status] = problem(Rejection(reason.status, reason.rule, names), headers)
-    return Prediction(tuple(options.values()))
+    first = min(rejections, key=lambda reason: _ORDER.get(reason.status, len(_ORDER)))
+    same = [reason for reason in rejections if reason.status == first.status]
+    # The first part of a batch must be named, unless what is wrong is outside of all of them.
+    names = first.names if all(reason.names for reason in same) else ()
+    large = [reason for reason in rejections if reason.rule == "robust.large" != first.rule]
+    decisive = [replace(first, names=names), *large]
+    return Prediction(tuple(problem(reason, headers) for reason in decisive))

@@ -9,7 +9,7 @@ from memconform.fuzzing.programs import document
 from memconform.oracle.daemon import OracleDaemon
 from memconform.oracle.front_matter import split
 from memconform.oracle.paths import conflicts
-from memconform.oracle.predictions import Prediction
+from memconform.oracle.predictions import Omittable, Prediction
 from memconform.oracle.search import Providers
 
 _URL = "/v1/brains/b"
@@ -178,13 +178,28 @@ def test_a_wrong_method_names_the_right_ones(client: _Client) -> None:
     assert option.headers == {"allow": {"get", "put", "delete"}}
 
 
-def test_of_several_defects_any_may_be_reported(client: _Client) -> None:
+def test_of_several_defects_the_first_must_be_reported(client: _Client) -> None:
     target = f"{_URL}/ingest/batch"
     bad = {"documents": [document("/a", b""), document("b", b""), document("c/", b"")]}
     [option] = client.predict("POST", target, bad).options
-    assert option.detail == ("documents[0]", "documents[2]")
+    assert option.detail == ("documents[0]",)
     without_reader = _Client(Providers(reader=False)).predict("POST", f"{_URL}/ask", {})
-    assert [option.status for option in without_reader.options] == [400, 502]
+    assert [option.status for option in without_reader.options] == [400]
+    ops = {"ops": [{"type": "delete", "path": "none"}] * 1_025}
+    too_many = client.predict("POST", f"{_URL}/documents/batch-ops", ops)
+    assert [option.status for option in too_many.options] == [413]
+    large = client.predict("PUT", f"{_URL}/documents?path=..", b"x" * (16 * 2**20 + 1))
+    assert [option.status for option in large.options] == [400, 413]
+
+
+@pytest.mark.parametrize("description", [None, "", "Birds"])
+def test_an_empty_description_is_a_description(description: str | None) -> None:
+    oracle = _Client().oracle
+    body = {"brainId": "c", "description": description}
+    created = oracle.predict("POST", "/v1/brains", body, {})
+    assert created is not None
+    said = created.options[0].body["description"]
+    assert said == (Omittable(None) if description is None else description)
 
 
 def test_a_batch_of_ops_is_applied_in_order_or_not_at_all(client: _Client) -> None:

@@ -44,6 +44,10 @@ _WAIT_SECONDS = 60
         ({"JB_RERANK_PROVIDER": "http"}, "JB_RERANK_URL"),
         ({"JB_RERANK_PROVIDER": "http", "JB_RERANK_URL": "nonsense"}, "JB_RERANK_URL"),
         ({"JB_UPSTREAM_TIMEOUT": "abc"}, "JB_UPSTREAM_TIMEOUT=abc"),
+        *(
+            ({"JB_UPSTREAM_TIMEOUT": value}, "must be a decimal number")
+            for value in ("0", "-1", "+5", " 5", "5\n", "1_0", "1e3", "inf", "nan", "٣", "1000001")
+        ),
         (
             {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": "::bad"},
             "OLLAMA_HOST",
@@ -264,6 +268,24 @@ def test_embedders_at_different_addresses_have_different_names() -> None:
         assert embedder is not None
         names.add(embedder.name)
     assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [
+        ("", "http://127.0.0.1:11434/v1/"),
+        ("models", "http://models:11434/v1/"),
+        ("[::1]", "http://[::1]:11434/v1/"),
+        ("models:7", "http://models:7/v1/"),
+        ("https://models.example", "https://models.example/v1/"),
+    ],
+)
+def test_a_bare_ollama_host_has_its_default_port(host: str, base_url: str) -> None:
+    selected = providers(
+        {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": host}
+    )
+    assert isinstance(selected.embedder, RemoteEmbedder)
+    assert str(selected.embedder._client.base_url) == base_url
 
 
 async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:

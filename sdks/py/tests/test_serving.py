@@ -187,6 +187,32 @@ def test_a_stop_does_not_wait_for_reader_or_embedder(tmp_path: Path, upstream: s
     assert not (tmp_path / "state" / "brains" / "b" / "a").exists()
 
 
+def test_white_space_around_the_confirmation_is_not_part_of_it(tmp_path: Path) -> None:
+    with _daemon(tmp_path) as daemon:
+        host, port = daemon.address.split(":")
+        with socket.create_connection((host, int(port)), 30) as connection:
+            connection.sendall(
+                b"DELETE /v1/brains/b HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                b"X-Confirm-Delete: \tyes \r\n\r\n"
+            )
+            assert connection.makefile("rb").readline().split()[1] == b"204"
+
+
+def test_an_empty_root_is_not_the_working_folder(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "memoryd", "serve", "--addr", "127.0.0.1:0", "--root", ""],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(_SOURCES), "JB_HOME": "home"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "--root: must not be empty" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_incomplete_body_stores_nothing(tmp_path: Path) -> None:
     with _daemon(tmp_path) as daemon:
         host, port = daemon.address.split(":")

@@ -21,10 +21,12 @@ const rejected: [env: Environment, message: RegExp][] = [
     { JB_LLM_PROVIDER: "openai", JB_LLM_MODEL: "m", OPENAI_API_KEY: "k", OPENAI_BASE_URL: "x" },
     /OPENAI_BASE_URL/,
   ],
-  ...["0", "-1", "soon", "1e99"].map((seconds): [Environment, RegExp] => [
-    { JB_LLM_PROVIDER: "ollama", JB_LLM_MODEL: "m", JB_UPSTREAM_TIMEOUT: seconds },
-    /JB_UPSTREAM_TIMEOUT/,
-  ]),
+  ...["0", "-1", "soon", "1e99", "1e3", "+5", " 5", "0x10", "1_0", "1000000.5"].map(
+    (seconds): [Environment, RegExp] => [
+      { JB_LLM_PROVIDER: "ollama", JB_LLM_MODEL: "m", JB_UPSTREAM_TIMEOUT: seconds },
+      /JB_UPSTREAM_TIMEOUT/,
+    ],
+  ),
 ];
 
 for (const [env, message] of rejected) {

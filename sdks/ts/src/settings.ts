@@ -140,10 +140,13 @@ class Variables {
 
   secondsOf(name: string, missing: string): number {
     const value = this.get(name) ?? missing;
-    const seconds = Number(value);
+    // Number() also accepts signs, exponents, hexadecimal digits and white space.
+    const seconds = /^[0-9]+(\.[0-9]+)?$/.test(value) ? Number(value) : NaN;
     // Node's timers fire at once for delays over 2^31 - 1 ms.
     if (!(seconds > 0 && seconds <= 1_000_000)) {
-      throw new SettingsError(`${name}=${value}: must be a number of seconds`);
+      throw new SettingsError(
+        `${name}=${value}: must be a decimal number of seconds, more than 0 and at most 1000000`,
+      );
     }
     return seconds;
   }

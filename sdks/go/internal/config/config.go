@@ -4,9 +4,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +27,13 @@ const (
 const (
 	defaultTimeout        = 30 * time.Second
 	defaultRequestTimeout = 60 * time.Second
-	defaultOllamaHost     = "127.0.0.1:11434"
+	maxTimeout            = 1_000_000 * time.Second
+	defaultOllamaHost     = "127.0.0.1"
+	defaultOllamaPort     = "11434"
 )
+
+// decimal is the form of a timeout; ParseFloat also accepts signs, exponents and underscores.
+var decimal = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
 // Config is a validated configuration: consistent, and complete for the providers it names.
 type Config struct {
@@ -151,15 +156,19 @@ func (e *environment) ollamaURL() string {
 	if host == "" {
 		host = defaultOllamaHost
 	}
-	if !strings.Contains(host, "://") {
+	bare := !strings.Contains(host, "://")
+	if bare {
 		host = "http://" + host
 	}
 	parsed, err := url.Parse(host)
-	if err != nil || parsed.Host == "" {
-		e.refuse("OLLAMA_HOST is neither host:port nor an address")
+	if err != nil || parsed.Hostname() == "" {
+		e.refuse("OLLAMA_HOST is neither host, host:port nor an address")
 		return ""
 	}
-	return strings.TrimRight(host, "/") + "/v1"
+	if bare && parsed.Port() == "" {
+		parsed.Host = net.JoinHostPort(parsed.Hostname(), defaultOllamaPort)
+	}
+	return strings.TrimRight(parsed.String(), "/") + "/v1"
 }
 
 func (e *environment) rerank(llm Provider) Provider {
@@ -189,8 +198,8 @@ func (e *environment) seconds(variable string, missing time.Duration) time.Durat
 		return missing
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(seconds > 0) || seconds > math.MaxInt64/float64(time.Second) {
-		e.refuse("%s=%s: a number of seconds is wanted", variable, value)
+	if !decimal.MatchString(value) || err != nil || seconds <= 0 || seconds > maxTimeout.Seconds() {
+		e.refuse("%s=%s: must be a decimal number of seconds, more than 0 and at most 1000000", variable, value)
 		return missing
 	}
 	return time.Duration(seconds * float64(time.Second))

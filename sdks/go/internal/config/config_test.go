@@ -47,6 +47,8 @@ func TestOllamaHost(t *testing.T) {
 		"10.0.0.1:7000":          "http://10.0.0.1:7000/v1",
 		"https://models.example": "https://models.example/v1",
 		"http://localhost:7000/": "http://localhost:7000/v1",
+		"models":                 "http://models:11434/v1",
+		"[::1]":                  "http://[::1]:11434/v1",
 	} {
 		got, err := fromEnv(map[string]string{
 			"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": host,
@@ -79,6 +81,11 @@ func TestInvalidVariablesAreRefused(t *testing.T) {
 		{"JB_UPSTREAM_TIMEOUT=NaN", "JB_UPSTREAM_TIMEOUT=NaN"},
 		{"JB_UPSTREAM_TIMEOUT=1e300", "JB_UPSTREAM_TIMEOUT=1e300"},
 		{"JB_UPSTREAM_TIMEOUT=soon", "JB_UPSTREAM_TIMEOUT=soon"},
+		{"JB_UPSTREAM_TIMEOUT=+5", "JB_UPSTREAM_TIMEOUT=+5"},
+		{"JB_UPSTREAM_TIMEOUT=1e3", "JB_UPSTREAM_TIMEOUT=1e3"},
+		{"JB_UPSTREAM_TIMEOUT=1_0", "JB_UPSTREAM_TIMEOUT=1_0"},
+		{"JB_UPSTREAM_TIMEOUT=1000000.5", "JB_UPSTREAM_TIMEOUT=1000000.5"},
+		{"JB_LLM_PROVIDER=ollama JB_LLM_MODEL=m OLLAMA_HOST=:11434", "OLLAMA_HOST"},
 	} {
 		env := map[string]string{}
 		for _, pair := range strings.Fields(test.env) {

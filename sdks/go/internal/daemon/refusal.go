@@ -62,9 +62,10 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// expectRequest is called before each request is read.
+// expectRequest is called when a connection is idle, before its next request is parsed. StateActive
+// is not enough: it is skipped if the request arrived in one piece with the bytes that ended the wait.
 func expectRequest(c net.Conn, state http.ConnState) {
-	if own, ok := c.(*connection); ok && state == http.StateActive {
+	if own, ok := c.(*connection); ok && state == http.StateIdle {
 		own.parsed.Store(false)
 	}
 }

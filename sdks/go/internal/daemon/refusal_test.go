@@ -95,6 +95,35 @@ func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 	}
 }
 
+func TestInvalidRequestAfterAnotherIsAProblem(t *testing.T) {
+	connection, err := net.Dial("tcp", start(t, Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	_ = connection.SetDeadline(time.Now().Add(time.Minute))
+	reader := bufio.NewReader(connection)
+	for _, request := range []struct {
+		target string
+		status int
+		media  string
+	}{{"/healthz", 200, "application/json"}, {"/v1/brains/none", 404, problem.MediaType}, {"/v1/brains/%zz", 400, problem.MediaType}} {
+		if _, err := io.WriteString(connection, "GET "+request.target+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", request.target, err)
+		}
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Fatalf("%s: %v", request.target, err)
+		}
+		if response.StatusCode != request.status || response.Header.Get("Content-Type") != request.media {
+			t.Errorf("%s: %d %v", request.target, response.StatusCode, response.Header)
+		}
+	}
+}
+
 func TestDocumentThatLooksLikeARefusalIsReadUnchanged(t *testing.T) {
 	address := start(t, Options{})
 	content := string(refusal()) + strings.Repeat("x", 100_000)

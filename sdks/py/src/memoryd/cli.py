@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="memory", allow_abbrev=False)
     parser.add_argument("command", metavar="serve", type=_command, help="answer over HTTP")
     parser.add_argument("--addr", default="127.0.0.1:18850", metavar="HOST:PORT", type=_address)
-    parser.add_argument("--root", type=Path, help="state folder; default $JB_HOME")
+    parser.add_argument("--root", type=_folder, help="state folder; default $JB_HOME")
     parser.add_argument(
         "--auth-token",
         metavar="TOKEN",
@@ -38,6 +38,13 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"memory: {error}\n")
         return 1
     return 0
+
+
+def _folder(value: str) -> Path:
+    # Path("") is the working folder, which nobody named.
+    if not value:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return Path(value)
 
 
 def _command(value: str) -> str:

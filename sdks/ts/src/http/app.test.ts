@@ -21,6 +21,14 @@ afterEach(async () => {
   await http.send("POST", "/v1/brains", { brainId: "b" });
 });
 
+test("starts with any request timeout that the contract allows", async () => {
+  for (const seconds of ["30.25", "0.0301", "301", "1000000"]) {
+    const daemon = await TestDaemon.start({ JB_REQUEST_TIMEOUT: seconds });
+    assert.equal((await daemon.send("GET", "/healthz")).status, 200, seconds);
+    await daemon.stop();
+  }
+});
+
 test("health and version", async () => {
   assert.deepEqual((await http.send("GET", "/healthz")).json, { ok: true });
   assert.deepEqual((await http.send("GET", "/version")).json, {

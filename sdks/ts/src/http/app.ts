@@ -38,8 +38,10 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
     http: {
       requireHostHeader: false,
       headersTimeout: requestMs,
-      // Node looks at its connections at intervals only.
-      connectionsCheckingInterval: Math.min(requestMs / 4, 10_000),
+      // Node compares the two when it creates the server, before Fastify sets its own.
+      requestTimeout: requestMs,
+      // Node looks at its connections at intervals only, of whole milliseconds.
+      connectionsCheckingInterval: Math.min(Math.ceil(requestMs / 4), 10_000),
     },
     requestTimeout: requestMs,
     clientErrorHandler: onClientError,

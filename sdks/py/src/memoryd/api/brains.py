@@ -44,7 +44,8 @@ class BrainEndpoint(HTTPEndpoint):
 
     async def delete(self, request: Request) -> Response:
         brain = await brain_of(request)
-        if request.headers.get("X-Confirm-Delete") != "yes":
+        # The HTTP parser leaves white space after a value, which is not part of it.
+        if request.headers.get("X-Confirm-Delete", "").strip(" \t") != "yes":
             raise Problem(
                 "confirmation_required",
                 "deleting a brain requires the header X-Confirm-Delete: yes",

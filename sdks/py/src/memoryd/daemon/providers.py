@@ -4,7 +4,7 @@ A vendor's client is imported only when it is needed: OpenAI's alone takes 0.3 s
 """
 
 import hashlib
-import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,10 @@ from memoryd.upstream import RETRIES, SilenceTimeout
 
 _DEFAULT_TIMEOUT_S = 30.0
 
-_OLLAMA = "127.0.0.1:11434"
+_DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
+_MAX_TIMEOUT_S = 1_000_000
+
+_OLLAMA_HOST, _OLLAMA_PORT = "127.0.0.1", 11434
 
 
 class ConfigError(ValueError):
@@ -55,12 +58,13 @@ def providers(env: Mapping[str, str]) -> Providers:
 def seconds(env: Mapping[str, str], name: str, default: float) -> float:
     """Read a number of seconds; raises ConfigError if the variable is anything else."""
     value = env.get(name) or str(default)
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise ConfigError(f"{name}={value}: must be a number of seconds")
+    # float() also accepts signs, exponents, underscores, white space and other digits.
+    number = float(value) if _DECIMAL.fullmatch(value) else 0
+    if not 0 < number <= _MAX_TIMEOUT_S:
+        raise ConfigError(
+            f"{name}={value}: must be a decimal number of seconds, more than 0"
+            f" and at most {_MAX_TIMEOUT_S}"
+        )
     return number
 
 
@@ -168,9 +172,12 @@ class _Factory:
     def _openai(self, provider: str) -> tuple[Any, SilenceTimeout]:
         """The client for OpenAI, or for Ollama, which has the same API."""
         if provider == "ollama":
-            host = self._env.get("OLLAMA_HOST") or _OLLAMA
+            host = self._env.get("OLLAMA_HOST") or _OLLAMA_HOST
             address = host if "://" in host else f"http://{host}"
             self._require_address("OLLAMA_HOST", address)
+            parts = urlsplit(address)
+            if "://" not in host and parts.port is None:
+                address = parts._replace(netloc=f"{parts.netloc}:{_OLLAMA_PORT}").geturl()
             client = self._openai_client(f"{address.rstrip('/')}/v1", "ollama")
             return client, self._silence_timeout(provider)
         key = self._required("OPENAI_API_KEY", provider)
