@@ -44,7 +44,7 @@ _VERBS = {
     ),
     "trend": "Show how results changed over dates and versions.",
     "upstream": "Serve scripted chat, embedding and reranking APIs for daemons to call.",
-    "view": "Show results in a browser, and follow runs as they happen.",
+    "view": "Show results in a browser, and follow runs as they happen, until Ctrl-C.",
     "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
 }
 """Summaries of the commands, so that the help imports none of them."""

@@ -19,7 +19,7 @@ from memconform.storage.writing import replacing
 
 @click.group("report", cls=Group, examples=("memconform report tables --check",))
 def command() -> None:
-    """Show stored results, as one HTML file or in formats of other programs."""
+    """Show stored results as one HTML file, or in the formats of other programs."""
 
 
 @command.command(

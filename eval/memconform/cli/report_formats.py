@@ -56,7 +56,7 @@ FORMATS = (
     _command(
         "html",
         "Write results as one HTML file that needs nothing else.",
-        "results/2026-11-25 --baseline results/2026-11-20 -o report.html",
+        "results/2026-11-25 --baseline old -o report.html",
         extra="report",
     ),
     _command("junit", "Write results as JUnit XML.", "results/2026-11-25 -o junit.xml"),
