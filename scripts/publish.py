@@ -208,7 +208,7 @@ def measure_replay() -> dict[str, Any]:
 
 def measure_run(sdk: str) -> dict[str, Any]:
     """Ask 40 questions of lme; one of the three daemons is the example that is not conformant."""
-    arguments = ("run", "--sdk", sdk, "--dataset", "lme", "--limit", "40", "--floor", "0")
+    arguments = [*("run", "--sdk", sdk, "--dataset", "lme", "--limit", "40", "--floor", "0")]
     arguments += ("--scenario", "search-retrieve-only", "--mode", "bm25")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([_PROGRAM, *arguments, "--output", folder], cwd=_CHECKOUT, check=True)

@@ -19,7 +19,7 @@ _PICTURES = _CHECKOUT / "docs" / "pictures"
 _PROGRAM = Path(sys.executable).with_name("memconform")
 _VIEWS = {
     "report": ("/", 720),
-    "report-question": ("/question?g=0&id=lme-009", 900),
+    "report-question": ("/question?g=0&id=lme-008", 900),
 }
 """By the picture's name, the view and the height in pixels."""
 
@@ -37,7 +37,7 @@ def main() -> int:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, (view, height) in _VIEWS.items():
             context = chromium.new_context(
-                viewport={"width": 1000, "height": height}, color_scheme="light"
+                viewport={"width": 1200, "height": height}, color_scheme="light"
             )
             page = context.new_page()
             page.goto(f"{page_file.as_uri()}#{view}")

@@ -37,6 +37,9 @@ class MatrixRow:
     link: str
     cells: list[Cell | None]
     agreement: str
+    """The parity verdict, or why there is none."""
+    differing: str
+    """How many questions differ; empty if none do."""
     grade: Grade
 
 
@@ -182,6 +185,7 @@ def _matrix_row(number: int, group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
         link=link,
         cells=[_cell(by_name[sdk], group, link) if sdk in by_name else None for sdk in sdks],
         agreement=agreement,
+        differing=f"differ on {plural(group.differing, 'question')}" if group.differing else "",
         grade=grade,
     )
 
@@ -212,11 +216,8 @@ def _agreement(group: RunGroup) -> tuple[str, Grade]:
         return group.not_compared, Grade.UNKNOWN if group.not_compared else Grade.GOOD
     verdict = group.parity.verdict.value
     grades = {"identical": Grade.GOOD, "parity": Grade.GOOD, "drift": Grade.BAD}
-    text = verdict
-    if group.differing:
-        text += f"; {plural(group.differing, 'question')} differ"
     grade = grades.get(verdict, Grade.UNKNOWN)
-    return text, Grade.NOTED if grade is Grade.GOOD and group.differing else grade
+    return verdict, Grade.NOTED if grade is Grade.GOOD and group.differing else grade
 
 
 def _regressions(overview: Overview) -> list[Regression]:

@@ -37,6 +37,12 @@ class Statement:
     text: str
     link: str = ""
     """Fragment of the page's address, without `#`."""
+    note: str = ""
+    """What qualifies it."""
+
+    def sentence(self) -> str:
+        """The text with its note, on one line."""
+        return f"{self.text}; {self.note}" if self.note else self.text
 
 
 def statements(overview: Overview) -> list[Statement]:
@@ -181,7 +187,7 @@ def _agreement(group: RunGroup, link: str) -> Iterator[Statement]:
         ParityVerdict.INCONCLUSIVE: "whether their pass rates agree is inconclusive",
     }[group.parity.verdict]
     grade = Grade.BAD if is_drift else Grade.NOTED
-    yield Statement(grade, f"{text}; {verdict}", f"{link}&differs=1")
+    yield Statement(grade, text, f"{link}&differs=1", verdict)
 
 
 def first_stage(group: RunGroup) -> str:
