@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.api.bodies import RetrievalRequest
-from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.files.lock import SharedLock
 from memoryd.problem import Problem
+from memoryd.retrieve.plan import RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
 
 _WAIT_SECONDS = 60
@@ -68,7 +69,7 @@ def test_requests_do_not_wait_for_the_embeddings_of_others(brain: Brain, embedde
     writing.start()
     assert embedder.called.wait(_WAIT_SECONDS)
     assert (_read(brain, "a"), _read(brain, "b")) == (b"zebra", None)
-    found = Retriever().retrieve(brain, "zebra", 5, RetrievalRequest(mode="hybrid"))
+    found = Retriever().retrieve(brain, RetrievalRequest("zebra", 5, mode="hybrid"))
     assert len(found.chunks) == 1
     _write(brain, "c", b"giraffe")
     assert writing.is_alive()
@@ -85,8 +86,8 @@ def test_an_append_applies_to_a_concurrent_write(brain: Brain, embedder: _Slow) 
     embedder.go.set()
     writing.join(_WAIT_SECONDS)
     assert _read(brain, "a") == b"zebra slow"
-    found = Retriever().retrieve(brain, "zebra slow", 5, RetrievalRequest(mode="bm25"))
-    assert [chunk["text"] for chunk in found.chunks] == ["zebra slow"]
+    found = Retriever().retrieve(brain, RetrievalRequest("zebra slow", 5, mode="bm25"))
+    assert [chunk.text for chunk in found.chunks] == ["zebra slow"]
 
 
 def test_concurrent_appends_lose_nothing(brain: Brain) -> None:

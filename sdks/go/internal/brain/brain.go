@@ -44,7 +44,7 @@ func open(
 	ctx context.Context, home Home, id string, embedder embed.Embedder, staging *files.Staging,
 ) (*Brain, error) {
 	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), staging: staging, feed: feed.New()}
-	owner, err := lock(b.layout.lock)
+	owner, err := files.LockFile(b.layout.lock)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"memoryd/internal/api"
 	"memoryd/internal/brain"
 	"memoryd/internal/config"
-	"memoryd/internal/httpapi"
 )
 
 // Version is the daemon's version.
@@ -75,9 +75,9 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	go func() {
 		defer warming.Done()
 		// In the background: a request waits for its own brain only.
-		store.Warm(ctx)
+		store.OpenAll(ctx)
 	}()
-	api := &httpapi.API{
+	api := &api.API{
 		Version:   Version,
 		RunID:     c.RunID,
 		Store:     store,

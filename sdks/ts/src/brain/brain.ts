@@ -1,19 +1,20 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
-import type { Embedder } from "../embedding/embedder.js";
-import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
+import type { Embedder } from "../embed/embed.js";
+import { Feed } from "../feed.js";
+import { lockFile, type Lock } from "../files/lock.js";
+import { isHidden, sidecarOf } from "../files/path.js";
+import { place } from "../files/placement.js";
+import type { Staging } from "../files/staging.js";
+import { contentOf, stampOf, Tree } from "../files/tree.js";
+import { type Counts, type IndexedDocument, Index } from "../index/index.js";
 import { Problem } from "../problem.js";
-import { Feed } from "./changes.js";
-import { toIndexedDocument, readSidecar } from "./document.js";
 import { Draft } from "./draft.js";
-import type { Edit } from "./edits.js";
-import type { BrainPaths } from "./home.js";
-import { acquire, type Lock } from "./lock.js";
-import { isHidden, sidecarOf } from "./paths.js";
-import { place } from "./placement.js";
+import type { BrainPaths } from "./layout.js";
+import type { Edit } from "./operation.js";
 import { reconcile } from "./reconcile.js";
-import type { Staging } from "./staging.js";
-import { contentOf, stampOf, Tree } from "./tree.js";
+import { readSidecar } from "./sidecar.js";
+import { toIndexedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
 
 /** A document whose files are not in place yet, so that it has no stamp. */
@@ -25,8 +26,8 @@ export class Brain {
   readonly #documents: Tree;
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
-  readonly #index: SearchIndex;
-  readonly #changes = new Feed();
+  readonly #index: Index;
+  readonly #feed = new Feed();
   #commits = 0;
   #closed = false;
 
@@ -62,11 +63,11 @@ export class Brain {
     this.#staging = staging;
     this.#documents = new Tree(paths.documents);
     this.#sidecars = new Tree(paths.sidecars);
-    this.#lock = acquire(paths.lock);
+    this.#lock = lockFile(paths.lock);
     try {
       // If another TypeScript daemon owns the index file, this one builds its own in memory.
       const file = this.#lock === undefined ? ":memory:" : paths.index;
-      this.#index = SearchIndex.open(file, embedder?.name ?? "none");
+      this.#index = Index.open(file, embedder?.name ?? "none");
     } catch (error) {
       this.#lock?.release();
       throw error;
@@ -74,7 +75,7 @@ export class Brain {
   }
 
   /** @throws Problem `not_found` if the brain was deleted or closed. */
-  get index(): SearchIndex {
+  get index(): Index {
     this.#requireOpen();
     return this.#index;
   }
@@ -86,9 +87,9 @@ export class Brain {
   }
 
   /** The feed of changes; throws as `index` does. */
-  get changes(): Pick<Feed, "listen"> {
+  get feed(): Pick<Feed, "subscribe"> {
     this.#requireOpen();
-    return this.#changes;
+    return this.#feed;
   }
 
   get description(): string | undefined {
@@ -106,7 +107,7 @@ export class Brain {
    * @returns The number of chunks by path, for each written document that is not hidden.
    * @throws Problem Whatever the edit throws; `bad_gateway` or `timeout` if the embedder fails.
    */
-  async edit(
+  async change(
     edit: Edit,
     signal: AbortSignal,
     reason?: string,
@@ -127,7 +128,7 @@ export class Brain {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#changes.end();
+    this.#feed.end();
     try {
       this.#index.close();
     } finally {
@@ -155,7 +156,7 @@ export class Brain {
       index.apply(stamped, draft.removed);
     });
     this.#commits++;
-    this.#changes.publish(draft.changes, reason);
+    this.#feed.publish(draft.changes, reason);
   }
 
   #requireOpen(): void {

@@ -6,13 +6,13 @@ import { join } from "node:path";
 
 import type { Logger } from "pino";
 
-import type { Embedder } from "../embedding/embedder.js";
+import type { Embedder } from "../embed/embed.js";
+import { Staging } from "../files/staging.js";
+import { statusOf } from "../files/tree.js";
 import { invalid, Problem } from "../problem.js";
 import { Brain } from "./brain.js";
 import { moveToTrash, removeIndex, removeLeftovers } from "./deletion.js";
-import { Home, type BrainPaths } from "./home.js";
-import { Staging } from "./staging.js";
-import { statusOf } from "./tree.js";
+import { Home, type BrainPaths } from "./layout.js";
 
 const ID = /^[A-Za-z0-9._-]{1,128}$/;
 

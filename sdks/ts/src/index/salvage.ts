@@ -3,7 +3,7 @@
 import { existsSync, renameSync } from "node:fs";
 
 import { nfkc } from "../text/terms.js";
-import { createDatabase, removeDatabase } from "./database.js";
+import { createDatabase, removeDatabase } from "./file.js";
 import { checksum } from "./seal.js";
 import { Connection, isSqliteError, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from memoryd.brain.draft import Draft
+from memoryd.brain.ingest import NewDocument, StoredDocument, ingestion
+from memoryd.brain.layout import Layout
 from memoryd.brain.reconcile import batches, differences
 from memoryd.brain.source import prepare
 from memoryd.embed.embed import Embedder
@@ -23,28 +25,11 @@ from memoryd.files.tree import Document, Tree
 from memoryd.index.file import IndexFile
 from memoryd.index.index import Counts, Index, IndexedDocument
 from memoryd.index.seal import is_damage
-from memoryd.problem import Problem, problem_prefix
-from memoryd.wire import exact_json
+from memoryd.problem import Problem
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    path: str
-    content: bytes
-    sidecar: dict[str, Any]
-    """`contentType` and, if present, `title`, `tags` and `metadata`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    path: str
-    chunks: int
-    bytes: int
-    took_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +51,12 @@ class Brain:
         self.id = brain_id
         self.embedder = embedder
         self.feed = Feed()
-        self._documents = home / "brains" / brain_id
-        self._sidecars = home / "meta" / brain_id
+        layout = Layout.of(home, brain_id)
+        self._documents = layout.documents
+        self._sidecars = layout.sidecars
         self._staging = staging
-        self._description = home / "descriptions" / f"{brain_id}.txt"
-        index_file = home / "index" / "py" / f"{brain_id}.sqlite"
-        self._index_file = IndexFile(index_file, embedder.name if embedder else None)
+        self._description = layout.description
+        self._index_file = IndexFile(layout.index, embedder.name if embedder else None)
         self._index: Index | None = None
         self._files_lock = SharedLock()
         self._index_lock = threading.Lock()
@@ -145,16 +130,7 @@ class Brain:
                 the embedder fails.
         """
         started = time.perf_counter()
-        last = {document.path: number for number, document in enumerate(documents)}
-        sidecars = [exact_json.dumps(d.sidecar).encode() for d in documents]
-
-        def stage(draft: Draft) -> None:
-            for number, new in enumerate(documents):
-                if last[new.path] == number:
-                    with problem_prefix(f"documents[{number}]"):
-                        draft.store(new.path, Document(new.content, sidecars[number]))
-
-        indexed = self.change(stage)
+        indexed = self.change(ingestion(documents))
         took = (time.perf_counter() - started) * 1e3 / len(documents)
         return [
             StoredDocument(

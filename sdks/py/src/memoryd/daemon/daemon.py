@@ -56,7 +56,7 @@ def run(config: Config, host: str, port: int) -> None:
         signal.signal(number, _exit_cleanly)
     streams = Streams()
     settings = uvicorn.Config(
-        create_app(config, streams, loopback=_is_loopback(listener)),
+        create_app(config, streams=streams, loopback=_is_loopback(listener)),
         http=deadline_protocol(config.request_timeout_s),
         ws="none",
         loop="uvloop",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from memoryd.embed.embed import Vector
 from memoryd.index.filter import Filters
-from memoryd.index.matrix import VectorTable
+from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
 from memoryd.index.seal import checksum, schema
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
@@ -101,7 +101,7 @@ class Index:
         self._keys: list[tuple[bytes, int] | None] = []
         self._free: list[int] = []
         self._path_order: PathOrder | None = None
-        self._vectors = VectorTable() if self._embedder else None
+        self._vectors = VectorMatrix() if self._embedder else None
         for id_, path, ordinal, vector in self._db.execute(
             "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
         ):
