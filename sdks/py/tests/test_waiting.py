@@ -1,5 +1,6 @@
 """Concurrency: a slow embedder delays its own request and no other."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.files.lock import SharedLock
+from memoryd.index.index import Counts, Index
 from memoryd.problem import Problem
 from memoryd.retrieve.plan import RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
@@ -175,3 +177,71 @@ def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
     for thread in threads:
         thread.join(_WAIT_SECONDS)
     assert order == ["beside", "writer", "reader"]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_searches_of_one_brain_do_not_wait_for_each_other(
+    store: BrainStore, tmp_path: Path, *, in_memory: bool
+) -> None:
+    # A second store has its index in memory, because the first one owns the file.
+    brain = store.create("b", None)
+    brain.ingest([NewDocument("a", b"zebra heron", {})])
+    other = BrainStore(tmp_path, FeatureHash()) if in_memory else None
+    searched = other.get("b") if other is not None else brain
+    inside, leave = threading.Event(), threading.Event()
+
+    def linger(_: object) -> None:
+        inside.set()
+        assert leave.wait(_WAIT_SECONDS)
+
+    slow = threading.Thread(target=searched.query_index, args=(linger,))
+    slow.start()
+    assert inside.wait(_WAIT_SECONDS)
+    found: list[int] = []
+
+    def search() -> None:
+        request = RetrievalRequest("zebra", 5, mode="hybrid")
+        found.append(len(Retriever().retrieve(searched, request).chunks))
+
+    threads = [threading.Thread(target=search) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_WAIT_SECONDS)
+    assert found == [1] * 8
+    writing = threading.Thread(target=_write, args=(searched, "b", b"otter"))
+    writing.start()
+    writing.join(0.1)
+    assert writing.is_alive(), "nothing is written while a search reads the index"
+    leave.set()
+    slow.join(_WAIT_SECONDS)
+    writing.join(_WAIT_SECONDS)
+    assert searched.counts().documents == 2
+    if other is not None:
+        other.close()
+
+
+def test_an_index_that_many_searches_find_damaged_is_opened_again(brain: Brain) -> None:
+    brain.ingest([NewDocument("a", b"zebra", {})])
+    together = threading.Barrier(4)
+    first = set(range(4))
+    counts: list[int] = []
+
+    def search(number: int) -> None:
+        def read(index: Index) -> Counts:
+            if number in first:
+                first.remove(number)
+                together.wait(_WAIT_SECONDS)
+                error = sqlite3.DatabaseError("database disk image is malformed")
+                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+                raise error
+            return index.counts()
+
+        counts.append(brain.query_index(read).documents)
+
+    threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_WAIT_SECONDS)
+    assert counts == [1] * 4

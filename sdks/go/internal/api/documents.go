@@ -8,6 +8,7 @@ import (
 
 	"memoryd/internal/brain"
 	"memoryd/internal/files"
+	"memoryd/internal/moment"
 	"memoryd/internal/problem"
 )
 
@@ -19,7 +20,7 @@ type documentShown struct {
 }
 
 func newDocumentShown(e files.Entry) documentShown {
-	return documentShown{Path: e.Path, Size: e.Size, Modified: e.Modified.UTC(), IsFolder: e.IsFolder}
+	return documentShown{Path: e.Path, Size: e.Size, Modified: moment.Bound(e.Modified), IsFolder: e.IsFolder}
 }
 
 // located returns the brain and the path of a request.

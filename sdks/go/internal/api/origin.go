@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"memoryd/internal/problem"
@@ -44,7 +45,7 @@ func foreign(r *http.Request) string {
 			return "the Origin is not loopback"
 		}
 	}
-	if len(origins) == 0 && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+	if len(origins) == 0 && slices.Contains(r.Header.Values("Sec-Fetch-Site"), "cross-site") {
 		return "the Sec-Fetch-Site is not loopback"
 	}
 	return ""

@@ -65,7 +65,7 @@ func open(
 
 // Description returns the brain's description, nil if it has none.
 func (b *Brain) Description() (*string, error) {
-	text, err := os.ReadFile(b.layout.description)
+	text, err := files.ReadRegular(b.layout.description)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/files"
+	"memoryd/internal/index"
 	"memoryd/internal/problem"
 )
 
@@ -47,8 +49,38 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 		return nil, err
 	}
 	// Before any brain is opened, because opening reconciles the index with the files.
-	store.staging, err = files.OpenStaging(absolute)
-	return store, err
+	if store.staging, err = files.OpenStaging(absolute); err != nil {
+		return nil, err
+	}
+	store.removeOrphans()
+	return store, nil
+}
+
+// removeOrphans removes the indexes of brains whose folder was removed by hand while no daemon ran: they
+// hold the text of the documents.
+func (s *Store) removeOrphans() {
+	entries, err := os.ReadDir(filepath.Dir(s.home.layout("").index))
+	for _, entry := range entries {
+		end := strings.LastIndex(entry.Name(), indexSuffix)
+		if end < 0 || checkID(entry.Name()[:end]) != nil {
+			continue
+		}
+		if layout := s.home.layout(entry.Name()[:end]); !files.Exists(layout.documents) {
+			err = errors.Join(err, removeOrphan(layout))
+		}
+	}
+	if err != nil {
+		slog.Warn("cannot remove the index of a brain that is gone", "error", err)
+	}
+}
+
+// removeOrphan leaves an index that another daemon holds.
+func removeOrphan(layout layout) error {
+	owner, err := files.LockFile(layout.lock)
+	if err != nil || owner == nil {
+		return err
+	}
+	return errors.Join(index.Remove(layout.index), owner.Close())
 }
 
 // OpenAll opens all brains. One that fails is retried when it is next requested.

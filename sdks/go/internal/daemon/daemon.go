@@ -26,6 +26,9 @@ const (
 	// allows 5 s in total.
 	grace = 2 * time.Second
 
+	// headLimit is the maximum size of a request's line and headers, in bytes, which anybody can send.
+	headLimit = 64 << 10
+
 	// pingAfter is well below the 25 s of silence that the contract allows.
 	pingAfter = 15 * time.Second
 )
@@ -110,6 +113,7 @@ func serve(
 	server := &http.Server{
 		Handler:           markParsed(handler),
 		ReadHeaderTimeout: headTimeout,
+		MaxHeaderBytes:    headLimit,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ConnContext:       withConnection,
 		ConnState:         expectRequest,

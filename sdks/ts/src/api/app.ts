@@ -27,6 +27,9 @@ import type { Services } from "./services.js";
 /** An encoded or trailing slash: Fastify would decode or drop it, and match another route. */
 const STRAY_SLASH = /^[^?]*(?:%2f|\/(?:\?|$))/i;
 
+/** The maximum size of a request's line and headers, in bytes. */
+const HEAD_LIMIT = 2 ** 16;
+
 export function createApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
   let local: boolean | undefined;
   const isLocal = () => (local ??= isLoopback(app.server.address() as AddressInfo));
@@ -42,6 +45,7 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
     http: {
       requireHostHeader: false,
       headersTimeout: requestMs,
+      maxHeaderSize: HEAD_LIMIT,
       // Node compares the two when it creates the server, before Fastify sets its own.
       requestTimeout: requestMs,
       // Node looks at its connections at intervals only, of whole milliseconds.
@@ -53,6 +57,11 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
       // These errors bypass the hooks, so requests are guarded here too.
       void sendProblem(reply, problemWith(raw) ?? invalid(error.message));
     },
+  });
+
+  // Node's own response to an expectation that it does not know has no body.
+  app.server.on("checkExpectation", (request, response) => {
+    app.server.emit("request", request, response);
   });
 
   // Fastify must know every method to answer 405 rather than 404.

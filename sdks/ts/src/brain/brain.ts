@@ -43,7 +43,17 @@ export class Brain {
     embedder: Embedder | undefined,
     signal: AbortSignal,
   ): Promise<Brain> {
-    const brain = new Brain(id, paths, staging, embedder);
+    const lock = lockFile(paths.lock);
+    let index: Index;
+    try {
+      // If another TypeScript daemon owns the index file, this one builds its own in memory.
+      const file = lock === undefined ? ":memory:" : paths.index;
+      index = await Index.open(file, embedder?.name ?? "none", signal);
+    } catch (error) {
+      lock?.release();
+      throw error;
+    }
+    const brain = new Brain(id, paths, staging, embedder, index, lock);
     try {
       await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
       return brain;
@@ -58,20 +68,15 @@ export class Brain {
     paths: BrainPaths,
     staging: Staging,
     readonly embedder: Embedder | undefined,
+    index: Index,
+    lock: Lock | undefined,
   ) {
     this.#paths = paths;
     this.#staging = staging;
     this.#documents = new Tree(paths.documents);
     this.#sidecars = new Tree(paths.sidecars);
-    this.#lock = lockFile(paths.lock);
-    try {
-      // If another TypeScript daemon owns the index file, this one builds its own in memory.
-      const file = this.#lock === undefined ? ":memory:" : paths.index;
-      this.#index = Index.open(file, embedder?.name ?? "none");
-    } catch (error) {
-      this.#lock?.release();
-      throw error;
-    }
+    this.#index = index;
+    this.#lock = lock;
   }
 
   /** @throws Problem `not_found` if the brain was deleted or closed. */

@@ -1,7 +1,9 @@
 /** The layout of the state folder. */
 
-import { accessSync, constants, mkdirSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+
+const INDEX_SUFFIX = ".sqlite";
 
 /** The files and folders of one brain. */
 export interface BrainPaths {
@@ -33,12 +35,19 @@ export class Home {
     }
   }
 
+  /** The ids of all brains that have an index. */
+  indexedIds(): Set<string> {
+    const names = readdirSync(join(this.#root, "index", "ts"));
+    const files = names.filter((name) => name.includes(INDEX_SUFFIX));
+    return new Set(files.map((name) => name.slice(0, name.lastIndexOf(INDEX_SUFFIX))));
+  }
+
   of(brainId: string): BrainPaths {
     return {
       documents: join(this.brains, brainId),
       sidecars: join(this.#root, "meta", brainId),
       description: join(this.#root, "descriptions", `${brainId}.txt`),
-      index: join(this.#root, "index", "ts", `${brainId}.sqlite`),
+      index: join(this.#root, "index", "ts", brainId + INDEX_SUFFIX),
       lock: join(this.#root, "index", "ts", `${brainId}.lock`),
     };
   }

@@ -40,6 +40,22 @@ export class BrainStore {
     // Before any brain is opened, because opening reconciles the index with the files.
     this.#staging = new Staging(this.#home.staging);
     this.#report(this.#staging.faults);
+    this.#removeOrphans();
+  }
+
+  /**
+   * Remove the indexes of brains whose folder was removed by hand while no daemon ran: they hold the text
+   * of the documents.
+   */
+  #removeOrphans(): void {
+    for (const id of this.#home.indexedIds()) {
+      if (!isId(id) || statusOf(this.#home.of(id).documents)?.isDirectory()) continue;
+      try {
+        removeIndex(this.#home.of(id));
+      } catch (error) {
+        this.#log.warn({ brain: id, reason: String(error) }, "cannot remove the index of a brain");
+      }
+    }
   }
 
   ids(): string[] {

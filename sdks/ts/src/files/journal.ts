@@ -3,10 +3,12 @@
  * contract's (state.journal), the same for every SDK.
  */
 
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 import { z } from "zod";
+
+import { contentOf, statusOf } from "./tree.js";
 
 const NAME = "journal";
 
@@ -64,13 +66,15 @@ export function endJournal(change: string): void {
 }
 
 export function hasJournal(folder: string): boolean {
-  return existsSync(join(folder, NAME));
+  return statusOf(join(folder, NAME)) !== undefined;
 }
 
-/** @throws Error if a line is not a step. */
+/** @throws Error if a line is not a step, or the journal is a link, say. */
 export function readSteps(change: string): Step[] {
   // A line without its newline was cut off by the kill, before its step was taken.
-  const lines = readFileSync(join(change, NAME), "utf8").split("\n").slice(0, -1);
+  const content = contentOf(join(change, NAME));
+  if (content === undefined) throw new Error("the journal is not a regular file");
+  const lines = content.toString().split("\n").slice(0, -1);
   return lines.map((line) => STEP.parse(JSON.parse(line)));
 }
 

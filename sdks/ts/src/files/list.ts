@@ -2,6 +2,7 @@
 
 import type { Stats } from "node:fs";
 
+import { rfc3339 } from "../moment.js";
 import { compareUtf8 } from "../text/order.js";
 import { compileGlob } from "./glob.js";
 import { baseName, isHidden, pathFault } from "./path.js";
@@ -74,7 +75,7 @@ function item(path: string, status: Stats): Item {
   return {
     path,
     size: folder ? 0 : status.size,
-    mtime: status.mtime.toISOString(),
+    mtime: rfc3339(status.mtimeMs),
     is_dir: folder,
   };
 }

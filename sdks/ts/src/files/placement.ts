@@ -113,6 +113,8 @@ class Placement {
     const folders = [...parents(path)];
     const nearest = folders[0] ?? "";
     if (this.#folders.has(tree.at(nearest))) return;
+    // A link in place of the root is removed, never what it leads to.
+    if (statusOf(tree.root)?.isDirectory() === false) rmSync(tree.root);
     for (const parent of folders.reverse()) {
       const status = statusOf(tree.at(parent));
       if (status?.isDirectory()) continue;

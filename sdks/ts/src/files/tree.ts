@@ -1,9 +1,21 @@
 /** A folder of files, addressed by relative path. Symbolic links are not followed. */
 
-import { type Dirent, lstatSync, readdirSync, readFileSync, type Stats } from "node:fs";
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  type Stats,
+} from "node:fs";
 import { join } from "node:path";
 
 import { parents } from "./path.js";
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 export class Tree {
   /** Folders known to exist and to be reached through no link. */
@@ -32,7 +44,8 @@ export class Tree {
   /** The `lstat` of an entry; undefined if it is missing or reached through a link. */
   status(path: string): Stats | undefined {
     const folders: string[] = [];
-    for (const parent of parents(path)) {
+    // The root comes last: nothing is below a link.
+    for (const parent of [...parents(path), ""]) {
       if (this.#knownFolders?.has(parent)) break;
       if (!statusOf(this.at(parent))?.isDirectory()) return undefined;
       folders.push(parent);
@@ -98,17 +111,30 @@ export function statusOf(file: string): Stats | undefined {
   return undefinedIfMissing(() => lstatSync(file, { throwIfNoEntry: false }));
 }
 
-/** The content of `file`; undefined if it is missing. */
+/**
+ * The content of a regular file; undefined if it is missing. Anything else counts as missing, such as a
+ * link, or a pipe, whose reader would wait for its writer.
+ */
 export function contentOf(file: string): Buffer | undefined {
-  return undefinedIfMissing(() => readFileSync(file));
+  return undefinedIfMissing(() => {
+    const descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      return fstatSync(descriptor).isFile() ? readFileSync(descriptor) : undefined;
+    } finally {
+      closeSync(descriptor);
+    }
+  });
 }
+
+/** Errors of opening a link and a socket, besides those of a missing file. */
+const MISSING = new Set<unknown>(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"]);
 
 function undefinedIfMissing<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    if (MISSING.has(code)) return undefined;
     throw error;
   }
 }

@@ -1,5 +1,7 @@
 /** The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors. */
 
+import { setImmediate as nextTurn } from "node:timers/promises";
+
 import { Problem } from "../problem.js";
 import { cutoffScore, type Hit, inverseL2, type Kernel, roundScore } from "../rank/rank.js";
 import { compareUtf8 } from "../text/order.js";
@@ -8,10 +10,13 @@ import { parseExactly, stringifyExactly } from "../wire/exactJson.js";
 import { isRebuildable, openDatabase, removeDatabase } from "./file.js";
 import { VectorMatrix } from "./matrix.js";
 import { checksumOf, salvage } from "./salvage.js";
-import { breakSeal, seal } from "./seal.js";
+import { breakSeal, seal, type YieldTurn } from "./seal.js";
 import { type Filterable, Slots } from "./slots.js";
 import { type Connection, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";
+
+/** How many rows are loaded before other requests get their turn: some 10 ms. */
+const LOADED_AT_ONCE = 1_000;
 
 /** A document to index. */
 export interface IndexedDocument {
@@ -51,16 +56,37 @@ export class Index {
   readonly #slots = new Slots();
   readonly #matrix = new VectorMatrix();
 
-  /** Open or rebuild the index at `file`; `:memory:` is an unshared index in memory. */
-  static open(file: string, embedder: string): Index {
+  /**
+   * Open or rebuild the index at `file`, while other requests are served; `:memory:` is an unshared index
+   * in memory. `signal` ends it, and is what it throws then.
+   */
+  static async open(file: string, embedder: string, signal?: AbortSignal): Promise<Index> {
+    const yieldTurn: YieldTurn = async () => {
+      await nextTurn();
+      signal?.throwIfAborted();
+    };
+    if (file === ":memory:") return new Index(file, embedder);
     try {
-      if (file !== ":memory:" && !breakSeal(file)) salvage(file, embedder);
-      return new Index(file, embedder);
+      if (!(await breakSeal(file, yieldTurn))) await salvage(file, embedder, yieldTurn);
+      return await Index.#loaded(file, embedder, yieldTurn);
     } catch (error) {
+      signal?.throwIfAborted();
       // Somebody altered its rows: each is valid SQLite, but they contradict each other.
-      if (file === ":memory:" || !isRebuildable(error)) throw error;
+      if (!isRebuildable(error)) throw error;
       removeDatabase(file);
       return new Index(file, embedder);
+    }
+  }
+
+  static async #loaded(file: string, embedder: string, yieldTurn: YieldTurn): Promise<Index> {
+    const index = new Index(file, embedder);
+    try {
+      const loading = index.#loading();
+      while (!loading.next().done) await yieldTurn();
+      return index;
+    } catch (error) {
+      index.#database.close();
+      throw error;
     }
   }
 
@@ -70,7 +96,6 @@ export class Index {
     this.#database = openDatabase(file, embedder);
     try {
       this.#statements = new Statements(this.#database);
-      this.#load();
     } catch (error) {
       this.#database.close();
       throw error;
@@ -192,21 +217,34 @@ export class Index {
   }
 
   #load(): void {
+    const loading = this.#loading();
+    while (!loading.next().done);
+  }
+
+  /** Load from the file what searches need in memory, in steps. */
+  *#loading(): Generator<undefined> {
     this.#slots.clear();
     this.#matrix.clear();
     const documents = new Map<string, Filterable>();
-    for (const [path, session, tags] of this.#statements.filterables.iterate()) {
-      const sessionId = session === null ? undefined : toText(session);
-      documents.set(path, { path, sessionId, tags: JSON.parse(tags) as string[] });
+    const { filterables, entries } = this.#statements;
+    for (const page of pages("", (after) => filterables.all(after, LOADED_AT_ONCE))) {
+      for (const [path, session, tags] of page) {
+        const sessionId = session === null ? undefined : toText(session);
+        documents.set(path, { path, sessionId, tags: JSON.parse(tags) as string[] });
+      }
+      yield;
     }
-    for (const [id, path, ordinal, vector] of this.#statements.entries.iterate()) {
-      const document = documents.get(path);
-      if (document === undefined) throw new Error(`chunk ${id} belongs to no document`);
-      this.#slots.restore(id - 1, { document, ordinal });
-      if (vector === null) continue;
-      const values = fromBlob(vector);
-      this.#requireDimensions([values]);
-      this.#matrix.put(id - 1, values);
+    for (const page of pages(0, (after) => entries.all(after, LOADED_AT_ONCE))) {
+      for (const [id, path, ordinal, vector] of page) {
+        const document = documents.get(path);
+        if (document === undefined) throw new Error(`chunk ${id} belongs to no document`);
+        this.#slots.restore(id - 1, { document, ordinal });
+        if (vector === null) continue;
+        const values = fromBlob(vector);
+        this.#requireDimensions([values]);
+        this.#matrix.put(id - 1, values);
+      }
+      yield;
     }
   }
 
@@ -249,6 +287,22 @@ export class Index {
       this.#statements.addChunk.run(slot + 1, path, ordinal, toParameter(text), blob);
       this.#statements.addTerms.run(slot + 1, toParameter(nfkc(text)));
     }
+  }
+}
+
+/**
+ * The rows of a table, page by page; `read` returns those whose key, the first column, comes after another.
+ * The library's `iterate` crashes the process if its statement is collected meanwhile.
+ */
+function* pages<Key, Row extends [Key, ...unknown[]]>(
+  first: Key,
+  read: (after: Key) => Row[],
+): Generator<Row[]> {
+  for (let page = read(first); ;) {
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield page;
+    page = read(last[0]);
   }
 }
 

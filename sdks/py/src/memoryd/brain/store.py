@@ -30,6 +30,20 @@ class BrainStore:
         prepare(home)
         # Before any brain is opened, because opening reconciles the index with the files.
         self._staging = Staging(home)
+        self._remove_orphans()
+
+    def _remove_orphans(self) -> None:
+        """Remove the indexes of brains whose folder was removed by hand while no daemon ran.
+
+        They hold the text of the documents.
+        """
+        files = list((self._home / "index" / "py").glob("*.sqlite*"))
+        for brain_id in {file.name.rpartition(".sqlite")[0] for file in files}:
+            if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):
+                try:
+                    self._brain(brain_id).discard()
+                except OSError as error:
+                    _log.warning("cannot remove the index of the brain %r: %s", brain_id, error)
 
     def open_all(self) -> None:
         """Open all brains, unless that needs a service: then their first request opens them.
