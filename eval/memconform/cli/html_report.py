@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.style import Style
-from rich.text import Text
-
 from memconform.errors import MemconformError
 from memconform.printing.output import echo
-from memconform.reports.console import standard_error
+from memconform.reports.console import show_link
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import replacing
 
@@ -33,5 +30,4 @@ def write_html_report(results: Sequence[Path], target: Path) -> None:
     except MemconformError as error:
         echo(error.render(), err=True)
         return
-    path = Text(str(target), style=Style(link=target.resolve().as_uri()))
-    standard_error().print(Text.assemble("report: ", path), soft_wrap=True)
+    show_link("report", target)

@@ -45,6 +45,12 @@ def standard_error() -> SafeConsole:
     return SafeConsole(stderr=True)
 
 
+def show_link(label: str, path: Path) -> None:
+    """Print the path of a file to standard error; on a terminal it is a link."""
+    shown = Text(str(path), style=Style(link=path.resolve().as_uri()))
+    standard_error().print(Text.assemble(f"{label}: ", shown), soft_wrap=True)
+
+
 def table_console(*, stderr: bool) -> SafeConsole:
     """Return a console for tables, wide enough for most where nobody says how wide it is.
 

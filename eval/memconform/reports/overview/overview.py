@@ -36,7 +36,7 @@ from memconform.reports.overview.sources import (
 )
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.provenance import ReportHeader
-from memconform.storage.writing import json_bytes
+from memconform.storage.writing import replacing
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -93,7 +93,8 @@ class StoredResults:
             for index, run in enumerate(read_run_report(source)):
                 # A file of its own, so that its questions can be streamed.
                 path = self.folder / f"{len(self.sources)}-{index}.json"
-                path.write_bytes(json_bytes(run))
+                with replacing(path) as file:
+                    file.write_json(run, indent=None)
                 self._add_run(path, output)
         elif (document := read_document(source)) not in self.documents:
             self.documents.append(document)
