@@ -211,6 +211,7 @@ def test_searches_of_one_brain_do_not_wait_for_each_other(
     assert found == [1] * 8
     writing = threading.Thread(target=_write, args=(searched, "b", b"otter"))
     writing.start()
+    # short limit: a write that waits does so for as long as the search lasts
     writing.join(0.1)
     assert writing.is_alive(), "nothing is written while a search reads the index"
     leave.set()
