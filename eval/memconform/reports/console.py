@@ -1,10 +1,12 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
