@@ -15,10 +15,10 @@ from memconform.conformance.results import (
 )
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
-from memconform.printing.console import SafeConsole, styled
+from memconform.printing.console import SafeConsole, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.progress import ProgressReport
 
 STYLE = {
     Result.PASS: "green",

@@ -7,9 +7,10 @@ from rich.table import Table
 
 from memconform.daemons.availability import SkippedSdk
 from memconform.parity.agreement import Agreement
+from memconform.printing.console import standard_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error, verdict_counts
+from memconform.reports.console import verdict_counts
 from memconform.reports.rates import pass_rate_text
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from datetime import timedelta
 
 from rich.progress import Progress, Task
 
@@ -38,13 +39,35 @@ class PlainProgress:
 
     def _print(self) -> None:
         while not self._ended.wait(INTERVAL_S):
-            states = [_state(task) for task in self._progress.tasks if not task.finished]
+            states = [_state(task) for task in self._progress.tasks if is_running(task)]
             if states:
                 seconds = time.monotonic() - self._started
                 self._console.print(f"  {'; '.join(states)} after {seconds:,.0f} s")
 
 
+def is_running(task: Task) -> bool:
+    """Whether a task has begun and has not ended, completely or not."""
+    return task.started and not task.finished and task.stop_time is None
+
+
+def rate(task: Task) -> str:
+    """Format the rate of a task, such as `12.3/s` or `4.5/min`; empty if it is not yet known."""
+    speed = task.finished_speed or task.speed
+    if not speed:
+        return ""
+    if speed < 1:
+        return f"{60 * speed:.1f}/min"
+    return f"{speed:,.1f}/s" if speed < _ROUND else f"{speed:,.0f}/s"
+
+
+_ROUND = 100
+"""Rates from here on have no decimals."""
+
+
 def _state(task: Task) -> str:
     if task.total is None:
         return task.description
-    return f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
+    state = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
+    if speed := rate(task):
+        state += f" ({speed}, {timedelta(seconds=round(task.time_remaining or 0))} left)"
+    return state
