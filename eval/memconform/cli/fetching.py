@@ -28,6 +28,7 @@ from memconform.datasets.sources import (
     select_source,
 )
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
+from memconform.printing.columns import whole
 from memconform.printing.console import standard_error
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -119,7 +120,9 @@ def fetch_command(
             raise click.UsageError("--from takes exactly one NAME")
         selected = {name: source.at(address) for name, source in selected.items()}
     console = standard_error()
-    progress = progress_bars(console, DownloadColumn(), TransferSpeedColumn())
+    progress = progress_bars(
+        console, DownloadColumn(table_column=whole()), TransferSpeedColumn(table_column=whole())
+    )
     with http_client() as http, progress:
         for name, source in selected.items():
             heading = f"{name}: {source.licence}, see {source.home}"

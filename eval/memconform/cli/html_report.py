@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.style import Style
-from rich.text import Text
-
 from memconform.errors import MemconformError
-from memconform.printing.console import standard_error
+from memconform.printing.console import standard_error, styled
 from memconform.printing.output import echo
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import replacing
@@ -33,5 +30,5 @@ def write_html_report(results: Sequence[Path], target: Path, *, quiet: bool = Fa
     except MemconformError as error:
         echo(error.render(), err=True)
         return
-    path = Text(str(target), style=Style(link=target.resolve().as_uri()))
-    standard_error().print(Text.assemble("report: ", path), soft_wrap=True)
+    path = (str(target), f"link {target.resolve().as_uri()}")
+    standard_error().print(styled([("report: ", ""), path]), soft_wrap=True)

@@ -32,6 +32,9 @@ from memconform.stats.quantiles import QuantileSummary
 _WIDE = 160
 """Columns of a table that is written to a file or a pipe."""
 
+_BRIEFLY = 3
+"""Failed questions of each of several SDKs that are shown: their heads would scroll away."""
+
 _VERDICT_STYLE = {
     QuestionStatus.CORRECT: "green",
     QuestionStatus.INCORRECT: "red",
@@ -99,7 +102,8 @@ class ConsoleReport(RowsProgress):
                 self._follow(event)
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(text, style=style)
+        # A style given to `print` would apply to the bars below it, too.
+        self._console.print(styled([(text, style)]))
 
     def _follow(self, event: Event) -> None:
         match event:
@@ -133,13 +137,14 @@ class ConsoleReport(RowsProgress):
             self._console.print(table)
         for title, lines in (
             ("judges", [] if summary.judging is None else list(judging_lines(summary.judging))),
-            ("failed questions", failed_lines(highlights)),
+            ("failed questions", failed_lines(highlights, _BRIEFLY if self._brief else None)),
             ("slowest questions", [] if self._brief else slowest_lines(highlights)),
         ):
             if lines:
                 self._print(title, "bold")
                 for line in lines:
-                    self._print(Lines(f"  {line}"))
+                    # Several lines end with a command, which is not wrapped.
+                    self._console.print(Lines(f"  {line}"), soft_wrap="\n" in line or None)
 
 
 def verdict_counts(summary: RunSummary) -> Text:

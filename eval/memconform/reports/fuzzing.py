@@ -43,7 +43,7 @@ def show_disagreements(report: FuzzReport, references: Sequence[str]) -> None:
     console = standard_error()
     folder = report.disagreements[0].file.rpartition("/")[0] or "."
     sdks = " ".join(f"--sdk {reference}" for reference in references)
-    console.print(f"    try       memconform conform {sdks} --cases {folder}")
+    console.print(f"    try       memconform conform {sdks} --cases {folder}", soft_wrap=True)
 
 
 def _show(disagreement: FoundDisagreement) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from rich.progress import Progress, Task
 
+from memconform.printing.columns import is_running, rate
 from memconform.printing.console import SafeConsole
 
 INTERVAL_S = 10.0
@@ -43,25 +44,6 @@ class PlainProgress:
             if states:
                 seconds = time.monotonic() - self._started
                 self._console.print(f"  {'; '.join(states)} after {seconds:,.0f} s")
-
-
-def is_running(task: Task) -> bool:
-    """Whether a task has begun and has not ended, completely or not."""
-    return task.started and not task.finished and task.stop_time is None
-
-
-def rate(task: Task) -> str:
-    """Format the rate of a task, such as `12.3/s` or `4.5/min`; empty if it is not yet known."""
-    speed = task.finished_speed or task.speed
-    if not speed:
-        return ""
-    if speed < 1:
-        return f"{60 * speed:.1f}/min"
-    return f"{speed:,.1f}/s" if speed < _ROUND else f"{speed:,.0f}/s"
-
-
-_ROUND = 100
-"""Rates from here on have no decimals."""
 
 
 def _state(task: Task) -> str:

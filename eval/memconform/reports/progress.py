@@ -6,65 +6,17 @@ from types import TracebackType
 from typing import Self
 
 from rich.cells import cell_len, set_cell_size
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
-from rich.text import Text
+from rich.progress import Progress, ProgressColumn, TaskID
 
+from memconform.printing.columns import Bar, Count, Description, Rate, TimeElapsed, TimeLeft, whole
 from memconform.printing.console import SafeConsole, standard_error
-from memconform.printing.escaping import printable
-from memconform.reports.plain_progress import PlainProgress, is_running, rate
+from memconform.reports.plain_progress import PlainProgress
 
-_WIDEST_NAME = 32
-"""Columns of a description: beside one, all figures and a bar fit 80 columns."""
 _RATE_PERIOD_S = 300.0
 """Rates are those of this time: a question that a language model answers may take a minute."""
 
-
-class _Description(ProgressColumn):
-    def __init__(self) -> None:
-        super().__init__(Column(no_wrap=True, overflow="ellipsis", max_width=_WIDEST_NAME))
-
-    def render(self, task: Task) -> Text:
-        """Render a text that may come from a file."""
-        return Text(printable(task.description))
-
-
-class _Bar(BarColumn):
-    def render(self, task: Task) -> Text:  # type: ignore[override] # a bar is not a text
-        """Render nothing for what has not begun, which rich would show as busy."""
-        return super().render(task) if task.started else Text()  # type: ignore[return-value]
-
-
-class _Count(MofNCompleteColumn):
-    def render(self, task: Task) -> Text:
-        return Text() if task.total is None else super().render(task)
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        """Render `12.3/s`, right-aligned so that other columns keep their places."""
-        return Text(f"{rate(task):>8}", style="progress.data.speed")
-
-
-class _TimeElapsed(TimeElapsedColumn):
-    def render(self, task: Task) -> Text:
-        return super().render(task) if task.started else Text()
-
-
-class _TimeLeft(TimeRemainingColumn):
-    def render(self, task: Task) -> Text:
-        if task.total is None or not is_running(task):
-            return Text()
-        return super().render(task).append(" left")
+_WIDEST_NAME = 16
+"""Columns of an SDK's name, so that what is being done with it has its place."""
 
 
 def is_live(console: SafeConsole) -> bool:
@@ -81,11 +33,11 @@ def progress_bars(console: SafeConsole, *figures: ProgressColumn, quiet: bool = 
     `figures` replace the count and its rate.
     """
     return Progress(
-        _Description(),
-        _Bar(),
-        *(figures or (_Count(), _Rate())),
-        _TimeElapsed(),
-        _TimeLeft(),
+        Description(),
+        Bar(),
+        *(figures or (Count(table_column=whole()), Rate(whole()))),
+        TimeElapsed(whole()),
+        TimeLeft(table_column=whole()),
         console=console,
         transient=True,
         disable=quiet or not is_live(console),
@@ -145,7 +97,7 @@ class RowsProgress(ProgressReport):
 
     def __init__(self, names: Sequence[str], *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
-        self._width = max(map(cell_len, names), default=0)
+        self._width = min(max(map(cell_len, names), default=0), _WIDEST_NAME)
         self._states = dict.fromkeys(names, "waiting")
         self._rows: dict[str, TaskID] = {
             name: self._progress.add_task(self._described(name), total=None, start=False)
@@ -173,4 +125,8 @@ class RowsProgress(ProgressReport):
         self._progress.stop_task(self._rows[name])
 
     def _described(self, name: str) -> str:
-        return f"{set_cell_size(name, self._width)}  {self._states[name]}"
+        cut = cell_len(name) > self._width
+        shown = (
+            f"{set_cell_size(name, self._width - 1)}…" if cut else set_cell_size(name, self._width)
+        )
+        return f"{shown}  {self._states[name]}"
