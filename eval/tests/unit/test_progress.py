@@ -12,7 +12,11 @@ from memconform.printing.columns import rate
 from memconform.printing.console import SafeConsole, standard_error
 from memconform.printing.output import SafeStream
 from memconform.reports import plain_progress
+from memconform.reports.digest import failed_lines
 from memconform.reports.progress import ProgressReport, RowsProgress, StepProgress, progress_bars
+from memconform.runs.highlights import Highlights
+from memconform.scoring.statuses import QuestionStatus
+from tests.run_results import question
 
 
 class Terminal(io.StringIO):
@@ -268,3 +272,13 @@ def test_a_link_to_a_file_reaches_the_terminal() -> None:
 )
 def test_no_other_command_of_that_kind_does(foreign: str) -> None:
     assert "\x1b" not in _stream(foreign)
+
+
+def test_of_several_sdks_few_failed_questions_are_shown() -> None:
+    highlights = Highlights()
+    for number in range(30):
+        highlights.add(question(f"q{number}", QuestionStatus.INCORRECT))
+    few, all_kept = failed_lines(highlights, 3), failed_lines(highlights)
+    assert [line.partition(":")[0] for line in few[:3]] == ["q0", "q1", "q2"]
+    assert few[3:] == ["… and 27 more, all in the result file"]
+    assert len(all_kept) == 11
