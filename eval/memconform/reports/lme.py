@@ -61,7 +61,7 @@ class LmeConsole(RowsProgress):
                     self._console.print(f"  {event.name}: {kept} kept from before")
                 self._unasked[event.name] = self._questions - event.resumed
             case BrainIndexed():
-                self.tell(event.name, "waiting")
+                self.wait(event.name)
                 if not self._quiet:
                     self._console.print(f"  {event.name}: {_brain(event)}")
             case QuestionRetrieved():
@@ -75,7 +75,7 @@ class LmeConsole(RowsProgress):
             case PartHalted():
                 self._console.print(f"{event.name}: {event.error.render()}", style="bold red")
             case PartFinished():
-                self.end(event.result.sdk, "done")
+                self.end(event.result.sdk, "failed" if event.result.failures else "done")
 
 
 def _brain(event: BrainIndexed) -> str:

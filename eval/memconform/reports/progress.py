@@ -110,6 +110,11 @@ class RowsProgress(ProgressReport):
             self._states[name] = state
             self._progress.reset(self._rows[name], total=total, description=self._described(name))
 
+    def wait(self, name: str) -> None:
+        """Let a row wait for its next stage."""
+        self._states[name] = "waiting"
+        self._progress.reset(self._rows[name], start=False, description=self._described(name))
+
     def tell(self, name: str, state: str) -> None:
         """Replace what a row says, and leave its clock and count."""
         self._states[name] = state

@@ -133,6 +133,10 @@ def test_rows_say_what_is_done_with_each_sdk() -> None:
     assert " 1/3 " in ts
     assert ts.rstrip().endswith("left")
     assert python.split() == ["python", "waiting"]
+    rows.begin("python", "filling its brain")
+    assert "━" in rows.lines()[2]
+    rows.wait("python")
+    assert rows.lines()[2].split() == ["python", "waiting"]
 
 
 @pytest.fixture
