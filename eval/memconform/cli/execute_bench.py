@@ -61,7 +61,7 @@ async def _bench(options: BenchOptions) -> ExitCode:
             target.write_json(report)
     code = gravest([code, _export(options, finished)])
     if options.html:
-        write_html_report([finished.result], finished.result.parent / REPORT)
+        write_html_report([finished.result], finished.result.parent / REPORT, quiet=options.quiet)
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(bench_markdown(report))

@@ -35,7 +35,7 @@ def view(options: ViewOptions) -> ExitCode:
 
     def report() -> bytes:
         pieces: list[bytes] = []
-        with Overview.load(references, options.baseline, options.output) as overview:
+        with Overview.load(references, options.baseline, options.output, quiet=True) as overview:
             write_html(Sink(pieces.append), overview)
         return b"".join(pieces)
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.errors import MemconformError
+from memconform.printing.console import standard_error, styled
 from memconform.printing.output import echo
-from memconform.reports.console import show_link
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import replacing
 
 REPORT = "report.html"
 
 
-def write_html_report(results: Sequence[Path], target: Path) -> None:
+def write_html_report(results: Sequence[Path], target: Path, *, quiet: bool = False) -> None:
     """Write the report of some results, and print its path, on a terminal as a link.
 
     A report that cannot be written is reported, and does not change how the command ends: its
@@ -23,11 +23,12 @@ def write_html_report(results: Sequence[Path], target: Path) -> None:
 
     try:
         with (
-            Overview.load([str(path) for path in results], [], target.parent) as overview,
+            Overview.load(list(map(str, results)), [], target.parent, quiet=quiet) as overview,
             replacing(target.resolve()) as sink,
         ):
             write_html(sink, overview)
     except MemconformError as error:
         echo(error.render(), err=True)
         return
-    show_link("report", target)
+    path = (str(target), f"link {target.resolve().as_uri()}")
+    standard_error().print(styled([("report: ", ""), path]), soft_wrap=True)

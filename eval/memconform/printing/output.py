@@ -14,8 +14,10 @@ from memconform.printing.escaping import (
 )
 from memconform.redaction import redact
 
-_STYLING = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
-"""Control sequences that rich writes to a terminal: colours and cursor movements."""
+_STYLING = re.compile(
+    r"(\x1b\[[0-9;?]*[A-Za-z]|\r|\x1b\]8;(?:id=[0-9]+)?;(?:file:///[!-~]*)?\x1b\\)"
+)
+"""Control sequences that rich writes to a terminal: colours, cursor movements, links to files."""
 
 
 def echo(text: str = "", *, err: bool = False) -> None:

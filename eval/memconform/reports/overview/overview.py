@@ -35,6 +35,7 @@ from memconform.reports.overview.sources import (
     read_run_report,
     unreadable,
 )
+from memconform.reports.progress import StepProgress
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.provenance import ReportHeader
 from memconform.storage.result_file import write_result
@@ -127,6 +128,8 @@ class Overview(AbstractContextManager["Overview"]):
     results: StoredResults
     baselines: StoredResults
     _folder: "TemporaryDirectory[str]"
+    quiet: bool = False
+    """Whether reading shows no progress."""
 
     @property
     def conformance(self) -> list[ConformReport]:
@@ -172,7 +175,14 @@ class Overview(AbstractContextManager["Overview"]):
         self._folder.cleanup()
 
     @classmethod
-    def load(cls, references: Sequence[str], baselines: Sequence[str], output: Path) -> Self:
+    def load(
+        cls,
+        references: Sequence[str],
+        baselines: Sequence[str],
+        output: Path,
+        *,
+        quiet: bool = False,
+    ) -> Self:
         """Read results and baselines; the questions of runs are read by `read_questions`.
 
         Raises:
@@ -184,25 +194,29 @@ class Overview(AbstractContextManager["Overview"]):
             current.read(references, output)
             earlier.read(baselines, output)
             current.require_any()
-            return cls(group_runs(current.runs, earlier.runs), current, earlier, folder)
+            groups = group_runs(current.runs, earlier.runs)
+            return cls(groups, current, earlier, folder, quiet)
         except BaseException:
             folder.cleanup()
             raise
 
     def read_questions(self, take: RowTaker) -> None:
-        """Read the questions of every group once, and compare its runs.
+        """Read the questions of every group once, compare its runs, and show the progress.
 
         Raises:
             UsageError: if a file contradicts itself, or a baseline's settings differ
                 (`unlike_runs`, `result_unreadable`).
         """
-        for number, group in enumerate(self.groups):
-            compare_with_baselines(group)
+        total = sum(group.current[0].summary.total for group in self.groups)
+        with StepProgress("reading questions", total, quiet=self.quiet) as step:
+            for number, group in enumerate(self.groups):
+                compare_with_baselines(group)
 
-            def take_row(row: QuestionRow, number: int = number) -> None:
-                take(number, row)
+                def take_row(row: QuestionRow, number: int = number) -> None:
+                    take(number, row)
+                    step.advance()
 
-            group.read_rows(take_row)
+                group.read_rows(take_row)
 
     def period(self) -> tuple[datetime, datetime]:
         """When the first result was begun and the last one was finished, as far as is known."""
