@@ -48,9 +48,7 @@ def _open(page_file: Path, browser: str) -> None:
             page.evaluate(
                 """async (text) => {
                   const field = document.querySelector("#filters [name=q]");
-                  const { parameters } = readAddress();
-                  const questions = await questionsOf(0);
-                  await questions.searchText();
+                  await questionsOf(0);
                   const start = performance.now();
                   field.value = text;
                   field.dispatchEvent(new Event("input", { bubbles: true }));

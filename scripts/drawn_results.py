@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from memconform.stats.intervals import wilson
+
 _WORDS = [
     first + last
     for first in ("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ri")
@@ -20,7 +22,6 @@ _HEAD: dict[str, Any] = {
     "brain": "b",
     "started_at": "2026-01-01T00:00:00+00:00",
     "finished_at": "2026-01-01T00:10:00+00:00",
-    "pass_rate_interval": [0, 1],
     "pass_rate_answered": None,
     "unstable": 0,
     "served_modes": {"hybrid": 1},
@@ -49,6 +50,7 @@ def write_drawn_result(path: Path, sdk: str, questions: int, *, differing: float
         "total": questions,
         "passed": passed,
         "pass_rate": passed / questions,
+        "pass_rate_interval": list(wilson(passed, questions)),
         "mean_score": passed / questions,
         "counts": {"correct": passed, "incorrect": questions - passed},
         "daemon": dict.fromkeys(unknown),
@@ -84,6 +86,7 @@ def _question(
     passed = common.random() < 0.8
     if own.random() < differing:
         own.shuffle(places)
+        answer = f"{_text(own, 20)}."
         passed = passed if own.random() < 0.5 else not passed
     first = own.uniform(0.5, 2)
     return {

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,8 +18,8 @@ from memconform.runs.results import (
     RankedChunk,
     RunSummary,
 )
+from memconform.runs.verdict import Tally
 from memconform.scoring.statuses import QuestionStatus
-from memconform.stats.intervals import wilson
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
 
@@ -40,7 +41,7 @@ def question(
             document_id=path,
             path=path,
             score=1 - rank / 10,
-            content=f"{abs(hash(path)):016x}"[:16],
+            content=sha256(path.encode()).hexdigest()[:16],
         )
         for rank, path in enumerate(paths)
     ]
@@ -74,6 +75,9 @@ def write_run(path: Path, sdk: str, questions: Sequence[QuestionResult], **field
     expected = [q for q in questions if q.verdict.expected]
     scores = [q.score for q in questions if q.score is not None]
     passed = counts[QuestionStatus.CORRECT]
+    tally = Tally()
+    for result in questions:
+        tally.add(result)
     names = {
         "dataset": fields.get("dataset", "birds"),
         "scenario": fields.get("scenario", "ask-basic"),
@@ -90,8 +94,8 @@ def write_run(path: Path, sdk: str, questions: Sequence[QuestionResult], **field
         "finished_at": "2026-01-31T10:01:00+00:00",
         "total": len(expected),
         "passed": passed,
-        "pass_rate": passed / len(expected) if expected else None,
-        "pass_rate_interval": tuple(wilson(passed, len(expected))),
+        "pass_rate": passed / len(expected) if scores else None,
+        "pass_rate_interval": tally.interval() if scores else (0.0, 1.0),
         "pass_rate_answered": None,
         "mean_score": fmean(scores) if scores else None,
         "counts": {status: counts[status] for status in QuestionStatus},

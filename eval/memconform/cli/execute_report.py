@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from memconform.cli.report_options import ReportOptions
-from memconform.cli.targets import commands_target, json_target, text_target
+from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.errors import ExitCode
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
@@ -34,7 +34,7 @@ def html(options: ReportOptions) -> ExitCode:
     from memconform.reports.html.document import write_html  # noqa: PLC0415
 
     with _loaded(options) as overview:
-        with text_target(options.file) as target:
+        with inert_target(options.file) as target:
             write_html(target, overview)
         _end(options, statements(overview))
     return ExitCode.OK
@@ -43,7 +43,9 @@ def html(options: ReportOptions) -> ExitCode:
 def junit(options: ReportOptions) -> ExitCode:
     """Write JUnit XML; raises as `html` does."""
     return _write(
-        options, text_target, lambda to, _o, _s, found: junit_format.write_junit(to, found)
+        options,
+        inert_target,
+        lambda to, overview, _s, found: junit_format.write_junit(to, found, overview.period()[0]),
     )
 
 
@@ -89,12 +91,18 @@ def annotations(options: ReportOptions) -> ExitCode:
             (run.name, group.name)
             for group in overview.groups
             for run in group.current
-            if run.summary.exit_code == ExitCode.OK and run.name not in group.changes
+            if run.summary.exit_code == ExitCode.OK
         }
-        for line in annotation_format.annotation_lines(verdicts, found, passing):
+        regressed = {
+            (sdk, group.name, question)
+            for group in overview.groups
+            for sdk, change in group.changes.items()
+            for question in change.regressions
+        }
+        for line in annotation_format.annotation_lines(verdicts, found, passing, regressed):
             target.write_masked(Masked(f"{line}\n".encode("utf-8", "backslashreplace")))
 
-    return _write(options, commands_target, write)
+    return _write(options, inert_target, write)
 
 
 def badge(options: ReportOptions) -> ExitCode:

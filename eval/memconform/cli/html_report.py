@@ -30,5 +30,8 @@ def write_html_report(results: Sequence[Path], target: Path, *, quiet: bool = Fa
     except MemconformError as error:
         echo(error.render(), err=True)
         return
+    except Exception as error:  # noqa: BLE001 - the result is complete, and its exit code stands
+        echo(f"{target} was not written: {type(error).__name__}: {error}", err=True)
+        return
     path = (str(target), f"link {target.resolve().as_uri()}")
     standard_error().print(styled([("report: ", ""), path]), soft_wrap=True)

@@ -18,8 +18,11 @@ def text_target(file: str) -> AbstractContextManager[Sink]:
     return _target(file, write_output)
 
 
-def commands_target(file: str) -> AbstractContextManager[Sink]:
-    """Open the target of CI commands, which a standard output for people would disarm."""
+def inert_target(file: str) -> AbstractContextManager[Sink]:
+    """Open the target of text whose parts are masked and escaped already.
+
+    A standard output for people would disarm CI commands, and mask parts of HTML and XML syntax.
+    """
     return _target(file, write_commands)
 
 

@@ -298,3 +298,65 @@ def test_ctrf_follows_the_schema_of_its_authors(tmp_path: Path, packages: Path) 
     report = json.loads(written)
     jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")))
     assert report["results"]["summary"]["other"] == 2
+
+
+def test_of_two_quick_changes_the_last_one_is_shown(open_report: Open, tmp_path: Path) -> None:
+    rows = [question(f"q{number:04}", text=f"Question {number}?") for number in range(500)]
+    tab = open_report([write_run(tmp_path / "go.json", "go", rows)])
+    tab.go("/questions")
+    tab.page.evaluate(
+        """() => {
+          location.hash = "#/question?g=0&id=q0450";
+          setTimeout(() => { location.hash = "#/question?g=0&id=q0002"; }, 1);
+        }"""
+    )
+    tab.wait("document.title.startsWith('Question 2?')")
+    tab.page.wait_for_timeout(300)
+    assert tab.texts("#h-question") == ["Question 2?"]
+
+
+def test_long_answers_that_differ_everywhere_are_shown(open_report: Open, tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / f"{sdk}.json", sdk, [question("q", answer=f"{sdk}word " * 130_000)])
+        for sdk in ("go", "py")
+    ]
+    tab = open_report(runs)
+    tab.go("/question?g=0&id=q")
+    assert len(tab.texts("#question-page .answer")) == 2
+    assert tab.page.locator("#question-page mark").count() == 1
+
+
+@pytest.mark.parametrize("query", ["g=7", "g=-1", "g=x", "sort=ms:9", "sort=none", "status=none"])
+def test_an_address_out_of_range_shows_what_there_is(
+    open_report: Open, tmp_path: Path, query: str
+) -> None:
+    tab = open_report(_files(tmp_path)[:3])
+    tab.go(f"/questions?{query}")
+    assert tab.texts("#match-count")[0].endswith("of 4 questions")
+
+
+def test_sorting_keeps_the_focus(open_report: Open, tmp_path: Path) -> None:
+    tab = open_report(_files(tmp_path)[:3])
+    tab.go("/questions")
+    tab.page.click("#question-table thead button >> nth=1")
+    tab.wait("location.hash.includes('sort=question')")
+    assert tab.page.evaluate("document.activeElement.dataset.column") == "question"
+
+
+def test_a_command_copies_what_it_shows(open_report: Open, tmp_path: Path) -> None:
+    tab = open_report([write_run(tmp_path / "go.json", "go", [question("q\x03; touch x")])])
+    tab.go("/questions")
+    tab.page.click("#question-table a")
+    tab.page.wait_for_selector("#question-page .side")
+    command = tab.texts("#question-page .command pre")[0]
+    assert command.endswith("--ids $'q\\x03; touch x'")
+
+
+def test_rules_that_were_only_not_applicable_are_not_green(
+    open_report: Open, tmp_path: Path
+) -> None:
+    tab = open_report([conform_file(tmp_path / "c.json", {"a": Result.NOT_APPLICABLE})])
+    tab.go("/conformance?only=all&q=core.health")
+    tab.page.wait_for_selector("#rules summary")
+    assert tab.page.locator("#rules .grade-good").count() == 0
+    assert "not tested" in tab.page.inner_text("#rules")

@@ -60,7 +60,7 @@ def _bytes() -> tuple[list[bytes], Sink]:
 
 def junit_of(found: list[Outcome]) -> ET.Element:
     pieces, sink = _bytes()
-    write_junit(sink, found)
+    write_junit(sink, found, _MOMENT)
     text = b"".join(pieces)
     xmlschema.XMLSchema(_XSD).validate(io.BytesIO(text))
     return ET.fromstring(text)  # noqa: S314 - written by us
@@ -130,7 +130,7 @@ _BAD = [Statement(Grade.BAD, "py fails")]
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_becomes_an_annotation_of_its_own(text: str) -> None:
-    lines = list(annotation_lines([Statement(Grade.BAD, text)], [_outcome(text=text)], ()))
+    lines = list(annotation_lines([Statement(Grade.BAD, text)], [_outcome(text=text)], (), ()))
     assert len(lines) == 2
     for line in lines:
         head, _, data = line.removeprefix("::").partition("::")
@@ -142,17 +142,17 @@ def test_no_text_becomes_an_annotation_of_its_own(text: str) -> None:
 
 def test_a_wrong_answer_above_the_floor_is_no_error() -> None:
     wrong = _outcome()
-    assert len(list(annotation_lines(_BAD, [wrong], {(wrong.sdk, wrong.suite)}))) == 1
-    assert len(list(annotation_lines(_BAD, [wrong], ()))) == 2
+    assert len(list(annotation_lines(_BAD, [wrong], {(wrong.sdk, wrong.suite)}, ()))) == 1
+    assert len(list(annotation_lines(_BAD, [wrong], (), ()))) == 2
 
 
 def test_what_was_not_measured_is_a_warning() -> None:
-    lines = list(annotation_lines(_BAD, [_outcome(OutcomeStatus.ERROR)], ()))
+    lines = list(annotation_lines(_BAD, [_outcome(OutcomeStatus.ERROR)], (), ()))
     assert lines[1].startswith("::warning ")
 
 
 def test_annotations_beyond_what_github_shows_are_counted() -> None:
-    lines = list(annotation_lines(_BAD, [_outcome()] * 40, ()))
+    lines = list(annotation_lines(_BAD, [_outcome()] * 40, (), ()))
     assert len(lines) == MOST
     assert lines[-1] == "::error title=memconform::32 more errors"
 

@@ -194,3 +194,58 @@ def test_an_exchange_beside_the_result_is_shown(tmp_path: Path) -> None:
     wire = details["runs"][0]["wire"]
     assert wire.startswith("> POST /ask")
     assert wire.endswith("(the rest is in wire/0.http)")
+
+
+def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
+    rows = [question("q1", trace={"effectiveMode": "bm25", "searchMs": float("nan")})]
+    blocks = Blocks()
+    blocks.add("x", rows[0].trace)
+    [(_, data)] = blocks
+    assert json.loads(gzip.decompress(base64.b64decode(data)))["searchMs"] == "nan"
+
+
+@pytest.mark.parametrize(
+    ("command", "sdk", "words"),
+    [
+        (["run", "--sdk", "all", "--html", "--dataset", "lme"], "go",
+         ["run", "--dataset", "lme", "--sdk", "go"]),
+        (["run", "--sdk", "go2", "--sdk", "go", "--limit=5"], "go", ["run", "--sdk", "go"]),
+        (["run", "--sdk", "sdks/agents/x/sdk.toml", "--sdk", "ts"], "ts", ["run", "--sdk", "ts"]),
+        (["run", "--sdk", "my/daemon/sdk.toml", "--ids", "a"], "mine",
+         ["run", "--sdk", "my/daemon/sdk.toml"]),
+        (["rescore", "RUN"], "go",
+         ["run", "--dataset", "birds", "--scenario", "ask-basic", "--mode", "bm25", "--sdk", "go"]),
+    ],
+)  # fmt: skip
+def test_a_question_is_repeated_by_the_command_that_asked_it(
+    tmp_path: Path, command: list[str], sdk: str, words: list[str]
+) -> None:
+    run = write_run(tmp_path / "r.json", sdk, [question("q")])
+    loaded = json.loads(run.read_text())
+    loaded["provenance"]["command"] = ["memconform", *command]
+    run.write_text(json.dumps(loaded))
+    assert blocks_of(html_of(tmp_path, run))["meta"]["groups"][0]["runs"][0]["repeat"] == [
+        "memconform", *words,
+    ]  # fmt: skip
+
+
+def _tagged(path: Path, statuses: list[QuestionStatus]) -> Path:
+    rows = [
+        question(f"q{n}", status, tags=["dates" if n % 2 else "facts"], cluster=f"c{n // 20}")
+        for n, status in enumerate(statuses)
+    ]
+    return write_run(path, "go", rows)
+
+
+def test_a_tag_that_was_not_measured_completely_has_no_rate(tmp_path: Path) -> None:
+    right, lost = QuestionStatus.CORRECT, QuestionStatus.TIMEOUT
+    page = html_of(tmp_path, _tagged(tmp_path / "go.json", [right, lost] * 10))
+    chart = page.partition("Data of “Pass rate by tag”")[2].partition("</table>")[0]
+    assert "facts" in chart
+    assert "dates" not in chart
+
+
+def test_a_run_that_was_not_measured_completely_is_in_no_chart_of_rates(tmp_path: Path) -> None:
+    page = html_of(tmp_path, _tagged(tmp_path / "go.json", [QuestionStatus.TIMEOUT] * 20))
+    assert "Pass rate by SDK" not in page
+    assert "Cost and quality" not in page

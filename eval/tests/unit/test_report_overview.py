@@ -81,28 +81,27 @@ def test_the_sdk_that_differs_is_named_with_the_stage(tmp_path: Path) -> None:
     runs.append(write_run(tmp_path / "ts.json", "ts", [_SAME[0], _OTHER_ORDER, _SAME[2]]))
     overview, rows, found = read(runs)
     assert found[0].text.startswith(
-        "ts differs from go and py on 1 of 3 questions of birds, ask-basic, bm25, first at the"
-        " stage order"
+        "ts differs from go and py on 1 of 3 questions of birds, ask-basic, bm25, at the stage"
     )
     assert found[0].link == "/questions?g=0&differs=1"
-    assert [row.odd for row in rows] == [NOBODY, 2, NOBODY]
-    assert overview.groups[0].odd == {"ts": 1}
+    assert [row.outlier for row in rows] == [NOBODY, 2, NOBODY]
+    assert overview.groups[0].outliers == {"ts": 1}
 
 
 def test_of_two_runs_none_is_odd() -> None:
-    assert question_row((_SAME[1], _OTHER_ORDER)).odd == NOBODY
+    assert question_row((_SAME[1], _OTHER_ORDER)).outlier == NOBODY
 
 
 def test_of_three_different_runs_none_is_odd() -> None:
     third = question("q2", paths=("c.md",))
     row = question_row((_SAME[1], _OTHER_ORDER, third))
-    assert (len(row.divergences), row.odd) == (3, NOBODY)
+    assert (len(row.divergences), row.outlier) == (3, NOBODY)
 
 
 def test_a_run_that_was_not_measured_is_not_odd() -> None:
     lost = question("q2", QuestionStatus.TIMEOUT)
     row = question_row((_SAME[1], lost, _SAME[1]))
-    assert (row.divergences, row.odd) == ((), NOBODY)
+    assert (row.divergences, row.outlier) == ((), NOBODY)
 
 
 def test_what_was_not_measured_is_never_good(tmp_path: Path) -> None:
@@ -151,7 +150,7 @@ def test_a_floor_that_unmeasured_questions_could_still_reach_is_no_failure(tmp_p
     floor = FloorResult(tag=None, floor=0.9, passed=2, total=3, rate=2 / 3, best_rate=1, held=False)
     run = write_run(tmp_path / "go.json", "go", lost, floors=[floor])
     _, _, found = read([run])
-    assert {statement.grade for statement in found} == {Grade.UNKNOWN, Grade.GOOD}
+    assert {statement.grade for statement in found} == {Grade.UNKNOWN}
 
 
 def test_a_regression_is_the_first_thing_said(tmp_path: Path) -> None:
@@ -177,7 +176,7 @@ def test_a_baseline_with_other_settings_is_refused(tmp_path: Path) -> None:
     changed = json.loads(before.read_text())
     changed["provenance"]["settings"]["top_k"] = 50
     before.write_text(json.dumps(changed))
-    now = write_run(tmp_path / "go.json", "go", _SAME)
+    now = write_run(tmp_path / "go.json", "go", _SAME, started_at="2026-02-01T00:00:00+00:00")
     with pytest.raises(UsageError, match="differ in top_k"):
         read([now], before)
 
@@ -309,6 +308,201 @@ def test_questions_of_replays_are_compared_like_those_of_runs(tmp_path: Path) ->
     assert [run.name for run in group.current] == ["go", "py", "ts"]
     statuses = [[result.verdict.value for result in row.results] for row in rows]
     assert statuses == [["correct"] * 3, ["incorrect"] * 3, ["not_run"] * 3]
-    assert [row.odd for row in rows] == [NOBODY, 2, NOBODY]
+    assert [row.outlier for row in rows] == [NOBODY, 2, NOBODY]
     assert found[0].grade is Grade.UNKNOWN
     assert any("ts differs from go and py on 1 of 3" in statement.text for statement in found)
+
+
+def _edit(path: Path, **changes: Any) -> Path:
+    loaded = json.loads(path.read_text())
+    path.write_text(json.dumps(loaded | changes))
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pass_rate": 0.99},
+        {"pass_rate_interval": [0.98, 1.0]},
+        {"floors": [FloorResult(
+            tag=None, floor=0.9, passed=3, total=3, rate=1, best_rate=1, held=True
+        ).model_dump()]},
+    ],
+)  # fmt: skip
+def test_an_edited_figure_is_not_shown(tmp_path: Path, changes: dict[str, Any]) -> None:
+    rows = [question("q1"), question("q2", QuestionStatus.INCORRECT), question("q3")]
+    run = _edit(write_run(tmp_path / "go.json", "go", rows), **changes)
+    with pytest.raises(UsageError) as caught:
+        read([run])
+    assert caught.value.code == "unlike_runs"
+
+
+def test_an_edited_score_of_a_replay_is_not_shown(tmp_path: Path) -> None:
+    path = write_lme(tmp_path / "r.json", [lme_question("q1"), lme_question("q2", "incorrect")])
+    with pytest.raises(UsageError) as caught:
+        read([_edit(path, overall_score=0.95)])
+    assert "overall_score is 0.95" in caught.value.excerpt
+
+
+def test_a_baseline_without_regressions_leaves_a_good_run_good(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "old.json", "go", _SAME, run_id="old")
+    now = write_run(tmp_path / "go.json", "go", _SAME, started_at="2026-02-01T00:00:00+00:00")
+    _, _, found = read([now], before)
+    assert [statement.grade for statement in found] == [Grade.GOOD]
+
+
+def test_what_a_baseline_measured_and_the_run_did_not_is_no_regression(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "old.json", "go", _SAME, run_id="old")
+    lost = [question("q1", QuestionStatus.TIMEOUT), *_SAME[1:]]
+    now = write_run(tmp_path / "go.json", "go", lost, started_at="2026-02-01T00:00:00+00:00")
+    _, _, found = read([now], before)
+    assert Grade.BAD not in {statement.grade for statement in found}
+    assert any("not compared with its baseline on 1 question" in s.text for s in found)
+
+
+def test_a_later_run_is_no_baseline(tmp_path: Path) -> None:
+    later = write_run(
+        tmp_path / "later.json", "go", _SAME, run_id="later", started_at="2026-03-01T00:00:00+00:00"
+    )
+    now = write_run(tmp_path / "go.json", "go", _SAME)
+    with pytest.raises(UsageError, match="no baseline of 'go' is earlier"):
+        read([now], later)
+
+
+def _with_settings(path: Path, **changes: Any) -> Path:
+    loaded = json.loads(path.read_text())
+    loaded["provenance"]["settings"] |= changes
+    path.write_text(json.dumps(loaded))
+    return path
+
+
+def test_of_several_baselines_the_latest_comparable_one_counts(tmp_path: Path) -> None:
+    olds = [
+        write_run(
+            tmp_path / f"old{day}.json",
+            "go",
+            _SAME,
+            run_id=f"old{day}",
+            started_at=f"2026-01-0{day}T00:00:00+00:00",
+        )
+        for day in (1, 2, 3)
+    ]
+    _with_settings(olds[2], top_k=50)
+    now = write_run(tmp_path / "go.json", "go", _SAME)
+    overview, _, _ = read([now], *olds)
+    assert overview.groups[0].changes["go"].first == "old2"
+
+
+def test_groups_that_differ_in_a_setting_have_different_names(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a.json", "go", _SAME, run_id="a"),
+        _with_settings(write_run(tmp_path / "b.json", "go", _SAME, run_id="b"), top_k=50),
+    ]
+    overview, _, _ = read(runs)
+    assert [group.name for group in overview.groups] == [
+        "birds, ask-basic, bm25, top_k 5",
+        "birds, ask-basic, bm25, top_k 50",
+    ]
+
+
+def test_runs_that_a_third_one_joins_are_not_compared_with_each_other(tmp_path: Path) -> None:
+    """Only variables that both SDKs know are compared, so that this is not transitive."""
+    variables = {"ts": {"T": "1"}, "go": {"A": "1"}, "py": {"A": "2"}}
+    runs = [
+        _with_settings(write_run(tmp_path / f"{sdk}.json", sdk, _SAME), variables=table)
+        for sdk, table in variables.items()
+    ]
+    overview, _, _ = read(runs)
+    assert len(overview.groups) == 2
+
+
+def test_a_truncated_run_of_a_folder_is_named_and_the_others_are_shown(tmp_path: Path) -> None:
+    write_run(tmp_path / "go.json", "go", _SAME)
+    _truncated(write_run(tmp_path / "py.json", "py", _SAME))
+    overview, rows, _ = read([tmp_path])
+    assert len(rows) == 3
+    assert [run.name for run in overview.groups[0].current] == ["go"]
+    assert "py.json" in overview.results.skipped[0]
+
+
+def test_of_two_conform_reports_about_the_same_cases_the_later_counts(tmp_path: Path) -> None:
+    conform_file(tmp_path / "old.json", {"a": Result.FAIL}, day=1)
+    conform_file(tmp_path / "new.json", {"a": Result.PASS}, day=2)
+    _, _, found = read([tmp_path])
+    assert [statement.grade for statement in found] == [Grade.GOOD]
+
+
+_HEAD: dict[str, Any] = {
+    "started_at": "2026-01-31T00:00:00Z", "exit_code": 0, "harness_version": "0", "command": [],
+}  # fmt: skip
+
+
+def _fuzz(**changes: Any) -> dict[str, Any]:
+    return _HEAD | {
+        "schema_version": "memconform/fuzz-report@1", "sdks": ["go"], "contract": "1", "seed": 1,
+        "examples": 10, "requests": 50, "took_s": 1.0, "against": "oracle", "disagreement": None,
+    } | changes  # fmt: skip
+
+
+def _mutant(fate: str) -> dict[str, Any]:
+    return {
+        "id": fate, "rule": "core.health", "level": "must", "profile": "core", "breaks": "it",
+        "fate": fate, "cases": 1, "took_s": 1.0,
+    }  # fmt: skip
+
+
+def _mutation(*fates: str, **changes: Any) -> dict[str, Any]:
+    return _HEAD | {
+        "schema_version": "memconform/mutation-report@1", "sdk": "py", "contract": "1",
+        "took_s": 1.0, "cases": 1, "cases_tried": 1, "left_out": 0,
+        "killed": fates.count("killed"), "total": len(fates), "survivors": [], "false_alarms": [],
+        "by_profile": {}, "mutants": [_mutant(fate) for fate in fates],
+    } | changes  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("document", "grades"),
+    [
+        (_fuzz(), {Grade.GOOD}),
+        (_fuzz(exit_code=3), {Grade.UNKNOWN}),
+        (_fuzz(examples=0), {Grade.UNKNOWN}),
+        (_mutation("killed"), {Grade.GOOD}),
+        (_mutation("killed", "survived"), {Grade.BAD}),
+        (_mutation("killed", "untestable"), {Grade.UNKNOWN}),
+        (_mutation(), {Grade.UNKNOWN}),
+    ],
+)
+def test_only_what_was_measured_is_good(
+    tmp_path: Path, document: dict[str, Any], grades: set[Grade]
+) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(document))
+    _, _, found = read([path])
+    assert {statement.grade for statement in found} == grades
+
+
+def test_an_edited_mutation_score_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(_mutation("survived", killed=1)))
+    with pytest.raises(UsageError):
+        read([path])
+
+
+def test_a_run_without_an_applicable_question_is_not_good(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "go.json", "go", [question("q", QuestionStatus.NOT_APPLICABLE)])
+    _, _, found = read([run])
+    assert {statement.grade for statement in found} == {Grade.UNKNOWN}
+
+
+def test_an_sdk_that_passed_no_check_is_not_good(tmp_path: Path) -> None:
+    path = conform_file(tmp_path / "c.json", {"a": Result.NOT_APPLICABLE})
+    _, _, found = read([path])
+    assert {statement.grade for statement in found} == {Grade.UNKNOWN}
+
+
+def test_a_check_that_could_not_be_tested_is_no_regression(tmp_path: Path) -> None:
+    before = conform_file(tmp_path / "old.json", {"a": Result.PASS, "b": Result.PASS})
+    now = conform_file(tmp_path / "new.json", {"a": Result.UNTESTABLE, "b": Result.PASS}, day=2)
+    _, _, found = read([now], before)
+    assert Grade.BAD not in {statement.grade for statement in found}
+    assert any("could not be tested in 1 check that its baseline" in s.text for s in found)

@@ -21,6 +21,7 @@ def annotation_lines(
     statements: Sequence[Statement],
     outcomes: Sequence[Outcome],
     passing: Collection[tuple[str, str]],
+    regressed: Collection[tuple[str, str, str]],
 ) -> Iterator[str]:
     """The verdict, then the first failures as errors and what was not measured as warnings.
 
@@ -32,6 +33,7 @@ def annotation_lines(
         outcomes: all results.
         passing: suites, by SDK and name, that passed as a whole: a wrong answer above the floor is
             no error.
+        regressed: SDK, suite and id of questions that a baseline passed; they are errors even so.
     """
     grade = statements[0].grade
     level = {Grade.BAD: "error", Grade.UNKNOWN: "warning"}.get(grade, "notice")
@@ -41,7 +43,11 @@ def annotation_lines(
             outcome
             for outcome in outcomes
             if outcome.status is status
-            and (status is OutcomeStatus.ERROR or (outcome.sdk, outcome.suite) not in passing)
+            and (
+                status is OutcomeStatus.ERROR
+                or (outcome.sdk, outcome.suite) not in passing
+                or (outcome.sdk, outcome.suite, outcome.id) in regressed
+            )
         ]
         # One place is the verdict's, and one that of the count.
         for outcome in found[: MOST - 2]:

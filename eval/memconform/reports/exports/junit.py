@@ -13,20 +13,28 @@ from memconform.reports.overview.outcomes import Outcome, OutcomeStatus
 from memconform.storage.writing import Masked, Sink
 
 
-def write_junit(target: Sink, outcomes: Iterable[Outcome]) -> None:
-    """Write outcomes as JUnit XML; what was not measured is an error, and no failure."""
+def write_junit(target: Sink, outcomes: Iterable[Outcome], started_at: datetime) -> None:
+    """Write outcomes as JUnit XML; what was not measured is an error, and no failure.
+
+    Args:
+        target: where to write.
+        outcomes: in any order.
+        started_at: when the first of them was begun.
+    """
     suites: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         suites.setdefault((outcome.sdk, outcome.suite), []).append(outcome)
     root = ET.Element("testsuites")
     for number, ((sdk, suite), members) in enumerate(suites.items()):
-        root.append(_suite(number, sdk, suite, members))
+        root.append(_suite(number, sdk, suite, members, started_at))
     ET.indent(root)
     # Each text is masked already: in finished XML, a mask could replace a tag or a count.
     target.write_masked(Masked(ET.tostring(root, encoding="utf-8", xml_declaration=True)))
 
 
-def _suite(number: int, sdk: str, suite: str, members: Sequence[Outcome]) -> ET.Element:
+def _suite(
+    number: int, sdk: str, suite: str, members: Sequence[Outcome], started_at: datetime
+) -> ET.Element:
     count = {status: sum(o.status is status for o in members) for status in OutcomeStatus}
     element = ET.Element(
         "testsuite",
@@ -38,7 +46,7 @@ def _suite(number: int, sdk: str, suite: str, members: Sequence[Outcome]) -> ET.
         errors=str(count[OutcomeStatus.ERROR]),
         skipped=str(count[OutcomeStatus.SKIPPED]),
         time=f"{sum(o.ms or 0 for o in members) / 1_000:.3f}",
-        timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+        timestamp=started_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         hostname="localhost",
     )
     ET.SubElement(element, "properties")

@@ -7,8 +7,8 @@ from memconform.conformance.results import ConformReport, Result
 from memconform.conformance.rules import rules
 from memconform.reports.conformance import shortened
 from memconform.reports.html.blocks import Blocks
-from memconform.reports.overview.headline import conformance_regressions
 from memconform.reports.overview.overview import Overview
+from memconform.reports.overview.regressions import conformance_changes
 
 _LONGEST = 4_000
 """Characters shown of a line: some name bodies of megabytes."""
@@ -20,10 +20,11 @@ def add_conformance(overview: Overview, blocks: Blocks) -> None:
     """Write the block `conformance`, if there is a report."""
     if not overview.conformance:
         return
-    regressed = {r.sdk: set(r.checks) for r in conformance_regressions(overview)}
+    regressed = {c.sdk: set(c.regressed) for c in conformance_changes(overview)}
     sdks = [
         {
             "name": sdk.sdk,
+            "reference": report.sdk_references.get(sdk.sdk, sdk.sdk),
             "checks": list(_checks(report, number, regressed.get(sdk.sdk, set()))),
             "problems": sdk.problems,
             "stale": sdk.stale_known,

@@ -14,7 +14,7 @@ from memconform import __version__
 from memconform.printing.escaping import printable
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.conformance_data import add_conformance
-from memconform.reports.html.figures import Tally, bench_charts, group_charts, replay_charts
+from memconform.reports.html.figures import GroupTally, bench_charts, group_charts, replay_charts
 from memconform.reports.html.questions import STAGES, STATUSES, GroupData
 from memconform.reports.html.views import Page, build_page, group_meta
 from memconform.reports.overview.groups import QuestionRow
@@ -45,7 +45,7 @@ def write_html(target: Sink, overview: Overview) -> None:
     """
     blocks = Blocks()
     data = [GroupData(number, group, blocks) for number, group in enumerate(overview.groups)]
-    tallies = [Tally(group) for group in overview.groups]
+    tallies = [GroupTally(group) for group in overview.groups]
 
     def take(number: int, row: QuestionRow) -> None:
         data[number].add(row)

@@ -2,46 +2,45 @@
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memconform.bench.records import BenchReport
 from memconform.bench.tasks import ALL
 from memconform.reports.html.charts import Chart, Spec, Value, draw
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
-from memconform.reports.rates import measured_questions
-from memconform.stats.intervals import wilson
+from memconform.reports.overview.replays import SCENARIO
+from memconform.reports.rates import is_complete
+from memconform.runs.verdict import Tally
+from memconform.stats.quantiles import quantile
 
 _TAGS = 12
 """Tags in a chart, those of most questions."""
-_SHARES = (*range(0, 100, 2), 99, 99.5, 100)
-"""Percentiles of a latency distribution."""
+_SHARES = (*(n / 100 for n in range(0, 100, 2)), 0.95, 0.99, 0.995, 1.0)
+"""Quantiles of a latency distribution."""
+_LISTED_SHARES = (0.5, 0.9, 0.95, 0.99, 1.0)
 
 _Row = Mapping[str, Value]
 
 
 @dataclass(slots=True)
-class Tally:
+class GroupTally:
     """What charts need of a group's questions."""
 
     group: RunGroup
-    passed: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """By run and tag, the numbers of passed and of measured questions."""
+    by_tag: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    """By run and tag."""
     latencies: dict[str, "array[float]"] = field(default_factory=dict)
 
     def add(self, row: QuestionRow) -> None:
         for run, result in zip(self.group.current, row.results, strict=True):
-            if not result.verdict.measured:
-                continue
             for tag in result.tags:
-                counts = self.passed.setdefault((run.name, tag), [0, 0])
-                counts[0] += result.passed
-                counts[1] += 1
-            if result.latency_ms is not None:
+                self.by_tag.setdefault((run.name, tag), Tally()).add(result)
+            if result.latency_ms is not None and result.verdict.measured:
                 self.latencies.setdefault(run.name, array("d")).append(result.latency_ms)
 
 
-def group_charts(tally: Tally) -> list[Chart]:
+def group_charts(tally: GroupTally) -> list[Chart]:
     """The charts of one group of runs."""
     charts = [
         _pass_rates(tally.group),
@@ -63,8 +62,7 @@ def _pass_rates(group: RunGroup) -> Chart | None:
     rows: list[_Row] = []
     for run in group.current:
         summary = run.summary
-        complete = measured_questions(summary.counts) == summary.total
-        if summary.pass_rate is None or not complete:
+        if summary.pass_rate is None or not is_complete(summary):
             continue
         low, high = summary.pass_rate_interval
         rows.append({"sdk": run.name, "rate": summary.pass_rate, "low": low, "high": high})
@@ -80,17 +78,18 @@ def _pass_rates(group: RunGroup) -> Chart | None:
     )
 
 
-def _tags(tally: Tally) -> Chart | None:
-    totals: dict[str, int] = {}
-    for (_, tag), (_, measured) in tally.passed.items():
-        totals[tag] = max(totals.get(tag, 0), measured)
-    shown = sorted(totals, key=lambda tag: (-totals[tag], tag))[:_TAGS]
+def _tags(tally: GroupTally) -> Chart | None:
+    sizes: dict[str, int] = {}
+    for (_, tag), counted in tally.by_tag.items():
+        sizes[tag] = max(sizes.get(tag, 0), counted.total)
+    shown = sorted(sizes, key=lambda tag: (-sizes[tag], tag))[:_TAGS]
     rows: list[_Row] = []
-    for (run, tag), (passed, measured) in sorted(tally.passed.items()):
-        if tag in shown:
-            low, high = wilson(passed, measured)
-            rates = {"rate": passed / measured, "low": low, "high": high}
-            counts = {"passed": passed, "measured": measured}
+    for (run, tag), counted in sorted(tally.by_tag.items()):
+        # A rate of the measured ones alone would be a plausible number about something else.
+        if tag in shown and counted.total and counted.measured == counted.total:
+            low, high = counted.interval()
+            rates = {"rate": counted.passed / counted.total, "low": low, "high": high}
+            counts = {"passed": counted.passed, "questions": counted.total}
             rows.append({"sdk": run, "tag": tag, **rates, **counts})
     if not rows:
         return None
@@ -104,22 +103,17 @@ def _tags(tally: Tally) -> Chart | None:
         },
         "layer": _interval_layers("rate", "pass rate", [0, 1], "%"),
     }
-    columns = {"tag": "tag", "SDK": "sdk", "passed": "passed", "measured": "measured"}
+    columns = {"tag": "tag", "SDK": "sdk", "passed": "passed", "questions": "questions"}
     columns |= {"pass rate": "rate", "from": "low", "to": "high"}
-    note = "Of the measured questions, with Wilson intervals (95 %)"
-    more = len(totals) - len(shown)
-    return draw(
-        "Pass rate by tag",
-        spec,
-        rows,
-        columns,
-        f"{note}; {more} more tags." if more > 0 else f"{note}.",
-    )
+    note = "Bars are 95 % intervals. A tag that was not measured completely has no rate"
+    more = len(sizes) - len(shown)
+    note += f"; {more} more tags." if more > 0 else "."
+    return draw("Pass rate by tag", spec, rows, columns, note)
 
 
-def _latencies(tally: Tally) -> Chart | None:
+def _latencies(tally: GroupTally) -> Chart | None:
     rows: list[_Row] = [
-        {"sdk": run, "share": share / 100, "ms": _percentile(ordered, share)}
+        {"sdk": run, "share": share, "ms": quantile(ordered, share)}
         for run, values in tally.latencies.items()
         if (ordered := sorted(values))
         for share in _SHARES
@@ -141,14 +135,16 @@ def _latencies(tally: Tally) -> Chart | None:
             "color": {"field": "sdk", "type": "nominal"},
         },
     }
-    shown = [row for row in rows if row["share"] in (0.5, 0.9, 0.98, 0.99, 1)]
-    chart = draw(
-        "Latency", spec, rows, {"SDK": "sdk", "share of questions": "share", "within ms": "ms"}
-    )
-    table = [[str(r["sdk"]), f"{r['share']:.0%}", f"{r['ms']:.2f}"] for r in shown]
-    return Chart(
-        chart.title, chart.svg, chart.columns, table, "From request to the end of the answer."
-    )
+    columns = {"SDK": "sdk", "share of questions": "share", "within ms": "ms"}
+    is_replay = tally.group.runs[0].summary.scenario == SCENARIO
+    what = "Of the retrieval." if is_replay else "From request to the end of the answer."
+    chart = draw("Latency", spec, rows, columns, what)
+    table = [
+        [str(row["sdk"]), f"{row['share']:.0%}", f"{row['ms']:.2f}"]
+        for row in sorted(rows, key=lambda row: (str(row["sdk"]), row["share"]))
+        if row["share"] in _LISTED_SHARES
+    ]
+    return replace(chart, rows=table)
 
 
 def _trend(group: RunGroup) -> Chart | None:
@@ -163,8 +159,7 @@ def _trend(group: RunGroup) -> Chart | None:
             "version": run.summary.daemon.version,
         }
         for run in group.runs
-        if run.summary.pass_rate is not None
-        and measured_questions(run.summary.counts) == run.summary.total
+        if is_complete(run.summary)
     ]
     if len(rows) <= len({row["sdk"] for row in rows}):
         return None
@@ -189,7 +184,7 @@ def _costs(group: RunGroup) -> Chart | None:
         for run in group.current
         if run.summary.judging is not None
         and run.summary.judging.cost_usd > 0
-        and run.summary.pass_rate is not None
+        and is_complete(run.summary)
     ]
     return _cost_chart(rows, "pass rate") if rows else None
 
@@ -343,8 +338,3 @@ def _interval_layers(value: str, title: str, domain: Sequence[float], unit: str)
             "encoding": {"x": {**x, "field": value}},
         },
     ]
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The value that a share of the values, in percent, does not exceed."""
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share / 100))]

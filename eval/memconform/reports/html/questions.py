@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
+from memconform.parity.ladder import Stage
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.overview.groups import QuestionRow, RunGroup
@@ -16,7 +17,8 @@ from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 
 STATUSES = [status.value for status in QuestionStatus]
-STAGES = ["", "request", "candidates", "order", "prompt", "deltas", "done", "attempts", "score"]
+STAGES = ["", *(stage.value for stage in Stage)]
+"""The first one is that of questions on which no pair differs."""
 
 DETAILS_PER_BLOCK = 100
 """Questions in a block of details: one is decoded when a question is opened."""
@@ -40,11 +42,12 @@ class GroupData:
     score: list[list[float | None]] = field(default_factory=list)
     latency: list[list[float | None]] = field(default_factory=list)
     first_hit: list[list[int | None]] = field(default_factory=list)
-    stage: list[int] = field(default_factory=list)
-    odd: list[int] = field(default_factory=list)
+    stages: list[list[int]] = field(default_factory=list)
+    """Of each question, the stages at which pairs of runs differ."""
+    outliers: list[int] = field(default_factory=list)
     answers: list[list[str | int | None]] = field(default_factory=list)
     evidence: list[list[str]] = field(default_factory=list)
-    _details: list[list[dict[str, Any]]] = field(default_factory=list)
+    _details: list[dict[str, Any]] = field(default_factory=list)
     _detail_blocks: int = 0
 
     def __post_init__(self) -> None:
@@ -63,9 +66,9 @@ class GroupData:
             self.score[index].append(None if result.score is None else round(result.score, 4))
             self.latency[index].append(_milliseconds(result.latency_ms))
             self.first_hit[index].append(result.first_hit)
-        stages = [STAGES.index(pair.divergence.stage.value) for pair in row.divergences]
-        self.stage.append(min(stages, default=0))
-        self.odd.append(row.odd)
+        stages = {STAGES.index(pair.divergence.stage.value) for pair in row.divergences}
+        self.stages.append(sorted(stages))
+        self.outliers.append(row.outlier)
         self.answers.append(_shared([result.answer for result in row.results]))
         paths = {chunk.path: None for result in row.results for chunk in result.ranking}
         self.evidence.append(list(paths))
@@ -87,8 +90,8 @@ class GroupData:
                 "score": self.score,
                 "latency": self.latency,
                 "firstHit": self.first_hit,
-                "stage": self.stage,
-                "odd": self.odd,
+                "stages": self.stages,
+                "outliers": self.outliers,
                 "regressed": regressed,
                 "fixed": fixed,
                 "detailsPerBlock": DETAILS_PER_BLOCK,
@@ -118,14 +121,13 @@ class GroupData:
             [pair.first, pair.second, pair.divergence.stage.value, pair.divergence.detail]
             for pair in row.divergences
         ]
-        self._details.append([{"runs": results, "divergences": divergences}])
+        self._details.append({"runs": results, "divergences": divergences})
         if len(self._details) == DETAILS_PER_BLOCK:
             self._write_details()
 
     def _write_details(self) -> None:
         if self._details:
-            details = [question for [question] in self._details]
-            self.blocks.add(f"details-{self.number}-{self._detail_blocks}", details)
+            self.blocks.add(f"details-{self.number}-{self._detail_blocks}", self._details)
             self._detail_blocks += 1
             self._details.clear()
 
@@ -187,12 +189,15 @@ def _wire(run: LoadedRun, name: str | None) -> str:
     """The saved exchange of a failed question; empty if its file is not beside the result."""
     if name is None:
         return ""
-    path = run.path.parent / name
+    folder = run.path.parent.resolve()
     try:
-        inside = path.resolve().is_relative_to(run.path.parent.resolve())
+        path = (folder / name).resolve()
+        if not (path.is_relative_to(folder) and path.is_file()):
+            return ""
         with path.open("rb") as file:
-            data = file.read(_WIRE_LIMIT + 1) if inside else b""
-    except OSError:
+            data = file.read(_WIRE_LIMIT + 1)
+    except (OSError, ValueError):
+        # ValueError: a name with NUL.
         return ""
     text = data[:_WIRE_LIMIT].decode("utf-8", "replace")
     return f"{text}\n(the rest is in {name})" if len(data) > _WIRE_LIMIT else text

@@ -2,20 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from memconform.bench.records import BenchReport, Row
-from memconform.bench.tasks import ALL
 from memconform.conformance.results import ConformReport, Result
 from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
+from memconform.errors import ExitCode
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
-from memconform.reports.overview.headline import Grade, Statement, fragment, statements
+from memconform.reports.overview.headline import (
+    Grade,
+    Statement,
+    fragment,
+    parity_grade,
+    statements,
+)
 from memconform.reports.overview.overview import Overview
+from memconform.reports.overview.regressions import conformance_changes
 from memconform.reports.overview.replays import SCENARIO
-from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
+from memconform.reports.rates import is_complete, is_missed, missing_questions, pass_rate_text
 from memconform.runs.results import RunSummary
 
 
@@ -75,6 +82,8 @@ class Page:
     sdks: list[str]
     matrix: list[MatrixRow]
     regressions: list[Regression]
+    compared: str
+    """What was compared with a baseline."""
     profiles: list[ProfileRow]
     results: list[str]
     covered: tuple[int, int]
@@ -96,7 +105,8 @@ class Page:
                 ("mutation", "Mutation", overview.mutation),
                 ("fuzzing", "Fuzzing", overview.fuzzing),
                 ("benches", "Benchmarks", overview.benches),
-                ("replays", "Replay", overview.replays),
+                ("replays", "Replay", overview.replays or overview.replay_parity),
+                ("comparisons", "Comparisons", overview.parities),
                 ("wmb", "WMB-100K", overview.wmb),
             )
             if content
@@ -104,6 +114,7 @@ class Page:
 
 
 _SHOWN = 10
+_UNTESTED = (Result.NOT_APPLICABLE, Result.UNTESTABLE, Result.ERROR)
 
 
 def build_page(overview: Overview) -> Page:
@@ -116,7 +127,7 @@ def build_page(overview: Overview) -> Page:
         for sdk in report.sdks
         for case in sdk.cases
         for check in case.checks
-        if check.result is not Result.NOT_APPLICABLE
+        if check.result not in _UNTESTED
         for rule in check.rules
     }
     return Page(
@@ -125,6 +136,7 @@ def build_page(overview: Overview) -> Page:
         sdks=sdks,
         matrix=[_matrix_row(number, group, sdks) for number, group in enumerate(overview.groups)],
         regressions=_regressions(overview),
+        compared=_compared(overview),
         profiles=[row for report in overview.conformance for row in _profiles(report)],
         results=[result.value for result in Result],
         covered=(len(tested & rules().keys()), len(rules())),
@@ -156,7 +168,9 @@ def _run_meta(run: LoadedRun) -> dict[str, Any]:
     }
 
 
-_SELECTIONS = ("--ids", "--limit", "--tag", "--json", "--html", "--resume", "--sdk")
+_DROPPED = ("--ids", "--limit", "--tag", "--json", "--resume", "--sdk")
+_DROPPED_FLAGS = ("--html", "--require-agreement", "--quiet")
+"""Flags without a value."""
 
 
 def repeat_command(summary: RunSummary) -> list[str]:
@@ -167,19 +181,32 @@ def repeat_command(summary: RunSummary) -> list[str]:
     if command[:1] != ["run"]:
         command = ["run", "--dataset", summary.dataset, "--scenario", summary.scenario]
         command += ["--mode", summary.mode]
+    kept, sdks = _without_selection(command)
+    return ["memconform", *kept, "--sdk", _reference(summary.sdk, sdks)]
+
+
+def _without_selection(command: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of a command without those that select questions, and the values of --sdk."""
     kept: list[str] = []
+    sdks: list[str] = []
     words = iter(command)
-    sdks = []
     for word in words:
         name, equals, value = word.partition("=")
-        if name in _SELECTIONS:
+        if name in _DROPPED:
             value = value if equals else next(words, "")
             sdks += [value] if name == "--sdk" else []
-        elif word != "--require-agreement":
+        elif word not in _DROPPED_FLAGS:
             kept.append(word)
-    # `all` and lists name several; the SDK itself may have been given as a path.
-    own = next((sdk for sdk in sdks if summary.sdk in sdk), summary.sdk)
-    return ["memconform", *kept, "--sdk", own if own != "all" else summary.sdk]
+    return kept, sdks
+
+
+def _reference(sdk: str, references: Sequence[str]) -> str:
+    """How the command named an SDK: by its name, by `all`, or by the path of its sdk.toml."""
+    by_folder = {Path(r.removesuffix("/sdk.toml")).name: r for r in references}
+    if sdk in references or "all" in references:
+        return sdk
+    # A single reference is this SDK's, whatever the folder is called.
+    return by_folder.get(sdk, references[0] if len(references) == 1 else sdk)
 
 
 def _matrix_row(number: int, group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
@@ -198,40 +225,36 @@ def _matrix_row(number: int, group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
 
 def _cell(run: LoadedRun, group: RunGroup, number: int) -> Cell:
     summary = run.summary
-    measured = measured_questions(summary.counts)
     counts = f"{summary.passed} of {summary.total}"
-    if measured < summary.total:
-        counts = missing_questions(summary.counts)
-    grade = Grade.GOOD
-    if any(not floor.held for floor in summary.floors):
-        grade = Grade.BAD
-    if summary.incident is not None or measured < summary.total:
-        grade = min(grade, Grade.UNKNOWN)
-    if summary.incident is not None:
+    grade = Grade.GOOD if summary.exit_code == ExitCode.OK else Grade.UNKNOWN
+    if not is_complete(summary):
         grade = Grade.UNKNOWN
-    change = ""
-    if (diff := group.changes.get(run.name)) is not None:
-        change = f"+{len(diff.fixes)} -{len(diff.regressions)} since the baseline"
-    return Cell(
-        pass_rate_text(summary, brief=True),
-        counts,
-        grade,
-        fragment("questions", g=number, sdk=run.name),
-        change,
-    )
+        counts = missing_questions(summary.counts) or counts
+    if summary.incident is None and any(is_missed(floor) for floor in summary.floors):
+        grade = Grade.BAD
+    link = fragment("questions", g=number, sdk=run.name)
+    changes = _changes_text(group, run.name)
+    return Cell(pass_rate_text(summary, brief=True), counts, grade, link, changes)
+
+
+def _changes_text(group: RunGroup, sdk: str) -> str:
+    change = group.changes.get(sdk)
+    if change is None:
+        return ""
+    text = f"+{len(change.fixes)} -{len(change.regressions)} since the baseline"
+    lost = len(change.not_measured) + len(change.removed)
+    return f"{text}, {lost} not compared" if lost else text
 
 
 def _agreement(group: RunGroup) -> tuple[str, Grade]:
     if group.parity is None:
-        return group.not_compared, Grade.UNKNOWN if group.not_compared else Grade.GOOD
-    verdict = group.parity.verdict.value
-    grades = {"identical": Grade.GOOD, "parity": Grade.GOOD, "drift": Grade.BAD}
-    grade = grades.get(verdict, Grade.UNKNOWN)
-    return verdict, Grade.NOTED if grade is Grade.GOOD and group.differing else grade
+        return "", Grade.GOOD
+    grade = parity_grade(group.parity.verdict)
+    return group.parity.verdict.value, min(grade, Grade.NOTED) if group.differing else grade
 
 
 def _regressions(overview: Overview) -> list[Regression]:
-    return [
+    questions = [
         Regression(
             sdk,
             f"{group.name}, since {change.first}",
@@ -245,6 +268,31 @@ def _regressions(overview: Overview) -> list[Regression]:
         for sdk, change in group.changes.items()
         if change.regressions
     ]
+    checks = [
+        Regression(
+            changes.sdk,
+            "the contract",
+            [
+                (check, fragment("conformance", sdk=changes.sdk, only="regressed"))
+                for check in changes.regressed[:_SHOWN]
+            ],
+            max(0, len(changes.regressed) - _SHOWN),
+        )
+        for changes in conformance_changes(overview)
+        if changes.regressed
+    ]
+    return [*questions, *checks]
+
+
+def _compared(overview: Overview) -> str:
+    """What was compared with a baseline; empty if nothing was."""
+    questions = sum(
+        change.contrast.compared for group in overview.groups for change in group.changes.values()
+    )
+    checks = sum(changes.compared for changes in conformance_changes(overview))
+    parts = [plural(questions, "question", spec=",")] if questions else []
+    parts += [plural(checks, "check", spec=",")] if checks else []
+    return " and ".join(parts)
 
 
 def _profiles(report: ConformReport) -> list[ProfileRow]:
@@ -262,7 +310,7 @@ def _profiles(report: ConformReport) -> list[ProfileRow]:
         for profile in sorted(counts, key=order.index):
             of = counts[profile]
             grade = Grade.GOOD
-            if of["untestable"] or of["error"]:
+            if of["untestable"] or of["error"] or not of["pass"]:
                 grade = Grade.UNKNOWN
             if of["fail"] or of["xpass"]:
                 grade = Grade.BAD
@@ -275,7 +323,6 @@ def _group_view(group: RunGroup) -> dict[str, Any]:
     return {
         "name": group.name,
         "parity": group.parity,
-        "not_compared": group.not_compared,
         "runs": [_run_view(run) for run in group.current],
         "changes": group.changes,
         "settings": {
@@ -302,15 +349,4 @@ def _run_view(run: LoadedRun) -> dict[str, Any]:
             )
             if values is not None
         ],
-    }
-
-
-def bench_row(bench: BenchReport, row: Row) -> dict[str, str]:
-    """The metrics of a bench's row as text, with intervals."""
-    del bench
-    if not row.measured or ALL not in row.views:
-        return {}
-    return {
-        name: f"{value.value:.1f} ({value.low:.1f} to {value.high:.1f})"
-        for name, value in row.views[ALL].metrics.items()
     }

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memconform.errors import MemconformError
 from memconform.redaction import redact_values
-from memconform.reports.live.following import Following
+from memconform.reports.live.following import RunWatcher
 
 _INTERVAL = 0.5
 """Seconds between two looks at the runs."""
@@ -84,7 +84,7 @@ def create_app(
         token: the first segment of every path.
         hosts: accepted values of `Host`.
     """
-    following = Following(output)
+    watcher = RunWatcher(output)
     live = _live_page()
 
     async def page(_: Request) -> Response:
@@ -99,11 +99,11 @@ def create_app(
 
     async def events(request: Request) -> Response:
         headers = _HEADERS | {"x-accel-buffering": "no"}
-        stream = _snapshots(request, following)
+        stream = _snapshots(request, watcher)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def stop(request: Request) -> Response:
-        if await asyncio.to_thread(following.stop, request.path_params["run"]):
+        if await asyncio.to_thread(watcher.stop, request.path_params["run"]):
             return PlainTextResponse("interrupted\n", 202, _HEADERS)
         return PlainTextResponse("no process writes this run\n", 409, _HEADERS)
 
@@ -118,11 +118,11 @@ def create_app(
     )
 
 
-async def _snapshots(request: Request, following: Following) -> AsyncIterator[str]:
+async def _snapshots(request: Request, watcher: RunWatcher) -> AsyncIterator[str]:
     """The state as events: one at once, and one for each change."""
     last, quiet = "", 0.0
     while not await request.is_disconnected():
-        state = redact_values(await asyncio.to_thread(following.snapshot))
+        state = redact_values(await asyncio.to_thread(watcher.snapshot))
         text = json.dumps(state, ensure_ascii=True)
         if text != last:
             yield f"event: state\ndata: {text}\n\n"

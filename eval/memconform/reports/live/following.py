@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -10,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import ValidationError
 
+from memconform.runs.stages import JudgementRecord
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import JOURNAL
 
+_LOOK_SECONDS = 2.0
+"""Seconds between two searches for the processes that write runs."""
 _FAILURES = 30
 """Failed questions that are shown of a run."""
 
@@ -55,19 +60,21 @@ class FollowedRun:
                     if not line.endswith(b"\n"):
                         return
                     self._offset += len(line)
-                    self._take(json.loads(line))
-        except (OSError, ValueError):
+                    self._take(line)
+        except OSError:
             return
 
-    def _take(self, record: dict[str, Any]) -> None:
-        if record.get("stage") != "judgement":
+    def _take(self, line: bytes) -> None:
+        """Count a judgement; other stages, and lines of other versions, are passed over."""
+        try:
+            record = JudgementRecord.model_validate_json(line)
+        except ValidationError:
             return
-        status = str(record["verdict"])
-        self.statuses[status] += 1
-        if status != QuestionStatus.CORRECT:
-            error = record.get("error") or {}
-            reason = f"{error['code']}: {error['message']}" if error else record.get("reason", "")
-            failure = {"id": str(record["id"]), "status": status, "reason": str(reason)[:500]}
+        self.statuses[record.verdict.value] += 1
+        if record.verdict is not QuestionStatus.CORRECT:
+            error = record.error
+            reason = record.reason if error is None else f"{error.code}: {error.message}"
+            failure = {"id": record.id, "status": record.verdict.value, "reason": reason[:500]}
             self.failures.append(failure)
 
     def snapshot(self, *, alive: bool) -> dict[str, Any]:
@@ -90,15 +97,22 @@ class FollowedRun:
         }
 
 
-class Following:
-    """The runs of a results folder."""
+class RunWatcher:
+    """The runs of a results folder; its methods may be called from several threads."""
 
     def __init__(self, output: Path) -> None:
         self._output = output
         self._runs: dict[str, FollowedRun] = {}
+        self._lock = threading.Lock()
+        self._found: dict[str, psutil.Process] = {}
+        self._looked = -_LOOK_SECONDS
 
     def snapshot(self) -> dict[str, Any]:
         """Runs without a result, newest first, and the number of finished ones."""
+        with self._lock:
+            return self._snapshot()
+
+    def _snapshot(self) -> dict[str, Any]:
         finished = 0
         running: set[str] = set()
         for folder in sorted((self._output / "runs").glob("*")):
@@ -112,13 +126,23 @@ class Following:
                 self._runs[folder.name] = run
             self._runs[folder.name].read()
             running.add(folder.name)
-        alive = _writers(self._output / "runs") if running else {}
+        alive = self._writers(running)
         shown = [
             run.snapshot(alive=name in alive)
             for name, run in sorted(self._runs.items(), reverse=True)
             if name in running
         ]
         return {"runs": shown, "finished": finished}
+
+    def _writers(self, running: set[str]) -> dict[str, psutil.Process]:
+        """The processes that write these runs, looked for at intervals: it takes time that a run
+        which is being measured would lose."""
+        self._found = {k: process for k, process in self._found.items() if process.is_running()}
+        now = time.monotonic()
+        if running - self._found.keys() and now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._found = _writers(self._output / "runs")
+        return self._found
 
     def stop(self, run_id: str) -> bool:
         """Interrupt the process that writes a run, as Ctrl-C does; False if none does.
@@ -151,6 +175,8 @@ def _writers(runs: Path) -> dict[str, psutil.Process]:
             continue
         for file in files:
             path = Path(file.path)
-            if path.name == JOURNAL and path.parent.parent == runs and "r" not in file.mode:
+            # Only Linux says how a file was opened; elsewhere a reader might be stopped.
+            mode = getattr(file, "mode", "r")
+            if path.name == JOURNAL and path.parent.parent == runs and "r" not in mode:
                 found[path.parent.name] = process
     return found

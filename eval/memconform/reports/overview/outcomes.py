@@ -167,7 +167,13 @@ def _fuzzing(report: FuzzReport) -> Iterator[Outcome]:
             sdks, "fuzzing", one.case, f"against {against}", OutcomeStatus.FAILED, "disagreement",
             f"{one.rule or 'the SDKs'}: differs at {one.pointer}", "\n".join(one.curl),
         )  # fmt: skip
-    if not found:
+    if not found and (report.exit_code or not report.examples):
+        message = f"fuzz ended with exit code {report.exit_code} after {report.examples} programs"
+        yield Outcome(
+            sdks, "fuzzing", f"seed {report.seed}", f"against {against}", OutcomeStatus.ERROR,
+            "not measured", message,
+        )  # fmt: skip
+    elif not found:
         title = f"{report.examples} programs against {against}"
         yield Outcome(
             sdks, "fuzzing", f"seed {report.seed}", title, OutcomeStatus.PASSED, "no disagreement"

@@ -26,6 +26,7 @@ from memconform.reports.overview.groups import (
     RunGroup,
     compare_with_baselines,
     group_runs,
+    validate,
 )
 from memconform.reports.overview.replays import run_of_replay
 from memconform.reports.overview.sources import (
@@ -35,6 +36,7 @@ from memconform.reports.overview.sources import (
     read_run_report,
     unreadable,
 )
+from memconform.reports.overview.subjects import subject
 from memconform.reports.progress import StepProgress
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.provenance import ReportHeader
@@ -58,6 +60,8 @@ class StoredResults:
     sources: list[Path] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """Files of a named folder that could not be read, with the reason."""
+    skipped_sdks: list[str] = field(default_factory=list)
+    """SDKs that a command skipped, with the reason."""
 
     def read(self, references: Sequence[str], output: Path) -> None:
         """Read every result; copies of one count once.
@@ -87,37 +91,61 @@ class StoredResults:
             )
 
     def of(self, kind: type[_Kind]) -> list[_Kind]:
-        return [document for document in self.documents if isinstance(document, kind)]
+        """The documents of a kind; of several about the same thing the latest."""
+        latest: dict[object, _Kind] = {}
+        of_kind = [document for document in self.documents if isinstance(document, kind)]
+        for document in sorted(of_kind, key=_started):
+            latest[subject(document)] = document
+        return list(latest.values())
 
     def _read_source(self, source: Source, output: Path) -> None:
         if source.schema == RESULT_SCHEMA:
-            self._add_run(source.path, output)
+            self._add_run(source.path, output, check=not source.named)
         elif source.schema == REPORT_SCHEMA:
-            for index, run in enumerate(read_run_report(source)):
+            report = read_run_report(source)
+            self.skipped_sdks += [f"{skip.sdk}: {skip.reason}" for skip in report.skipped]
+            for index, run in enumerate(report.runs):
                 # A file of its own, so that its questions can be streamed.
                 path = self.folder / f"{len(self.sources)}-{index}.json"
                 with replacing(path) as file:
                     file.write_json(run, indent=None)
-                self._add_run(path, output)
+                self._add_run(path, output, check=not source.named)
         elif (document := read_document(source)) not in self.documents:
-            self.documents.append(document)
             if isinstance(document, LmeResult):
-                self._add_replay(document, output)
+                self._add_replay(source, document, output)
+            self.documents.append(document)
 
-    def _add_replay(self, replay: LmeResult, output: Path) -> None:
+    def _add_replay(self, source: Source, replay: LmeResult, output: Path) -> None:
         summary, questions = run_of_replay(replay)
+        if replay.overall_score not in (None, summary.pass_rate):
+            raise unreadable(
+                source.path,
+                f"overall_score is {replay.overall_score}, but its questions give"
+                f" {summary.pass_rate}",
+            )
         path = self.folder / f"{len(self.sources)}-replay.json"
         with replacing(path) as file:
             write_result(file, summary, map(json_bytes, questions))
-        self._add_run(path, output)
+        self._add_run(path, output, check=False)
 
-    def _add_run(self, path: Path, output: Path) -> None:
+    def _add_run(self, path: Path, output: Path, *, check: bool) -> None:
+        """Add a run unless it is another copy of one that was added.
+
+        `check` reads it whole: one bad file of a folder must not end the report of the others.
+        """
         [run] = load_runs([str(path)], output)
+        for moment in (run.summary.started_at, run.summary.finished_at):
+            try:
+                datetime.fromisoformat(moment)
+            except ValueError as error:
+                raise unreadable(path, str(error)) from error
         same = [r for r in self.runs if r.summary.run_id == run.summary.run_id]
-        if not same:
-            self.runs.append(run)
-        elif same[0].summary != run.summary:
+        if same and same[0].summary != run.summary:
             raise unreadable(path, f"{same[0].path} says otherwise about run {run.summary.run_id}")
+        if not same:
+            if check:
+                validate(run)
+            self.runs.append(run)
 
 
 @dataclass(slots=True)
@@ -232,8 +260,16 @@ class Overview(AbstractContextManager["Overview"]):
                 yield document.started_at.astimezone(UTC)
             if isinstance(document, ConformReport):
                 yield document.finished_at.astimezone(UTC)
-        if not self.results.runs and not self.results.documents:
-            yield datetime.now(UTC)
+        if not any(isinstance(d, ReportHeader) for d in self.results.documents):
+            # Comparisons of runs do not say when they were made.
+            yield from () if self.results.runs else (datetime.now(UTC),)
+
+
+def _started(document: BaseModel) -> datetime:
+    """When a document was begun; a comparison of runs does not say."""
+    if isinstance(document, ReportHeader):
+        return document.started_at.astimezone(UTC)
+    return datetime.min.replace(tzinfo=UTC)
 
 
 def _stored(folder: Path) -> StoredResults:

@@ -1,6 +1,7 @@
 """Replays as runs, so that their questions are shown and compared like those of `run`."""
 
 from collections import Counter
+from datetime import timedelta
 
 from memconform.records import Failure
 from memconform.replay.records import LmeQuestion, LmeResult
@@ -12,6 +13,7 @@ from memconform.runs.results import (
     RankedChunk,
     RunSummary,
 )
+from memconform.runs.verdict import Tally
 from memconform.scoring.statuses import QuestionStatus
 
 SCENARIO = "replay"
@@ -32,6 +34,10 @@ def run_of_replay(replay: LmeResult) -> tuple[RunSummary, list[QuestionResult]]:
     counts = Counter(question.verdict for question in questions)
     measured = sum(n for status, n in counts.items() if status.measured)
     passed = counts[QuestionStatus.CORRECT]
+    tally = Tally()
+    for question in questions:
+        tally.add(question)
+    has_rate = measured > 0 and replay.incident is None
     settings = replay.settings
     names = {
         "dataset": f"LongMemEval {replay.dataset_sha[:8]}",
@@ -46,13 +52,13 @@ def run_of_replay(replay: LmeResult) -> tuple[RunSummary, list[QuestionResult]]:
         sdk=replay.sdk,
         brain=settings.brain,
         started_at=replay.started_at.isoformat(),
-        finished_at=replay.started_at.isoformat(),
+        finished_at=(replay.started_at + timedelta(seconds=replay.took_s)).isoformat(),
         total=len(questions),
         passed=passed,
-        pass_rate=replay.overall_score,
-        pass_rate_interval=replay.overall_interval or (0.0, 1.0),
+        pass_rate=passed / len(questions) if has_rate else None,
+        pass_rate_interval=tally.interval() if has_rate else (0.0, 1.0),
         pass_rate_answered=passed / measured if measured else None,
-        mean_score=None if replay.incident or not measured else passed / measured,
+        mean_score=passed / measured if has_rate else None,
         counts={status: counts[status] for status in QuestionStatus},
         unstable=0,
         served_modes={},

@@ -1,21 +1,21 @@
 """Finds result files and reads those of one file each: whichever verb wrote them."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from memconform.bench.records import BENCH_SCHEMA, BenchReport
 from memconform.bench.stored_rows import read_report
 from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
-from memconform.conformance.mutation.results import MUTATION_SCHEMA, MutationReport
+from memconform.conformance.mutation.results import MUTATION_SCHEMA, Fate, MutationReport
 from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
 from memconform.errors import UsageError
 from memconform.fuzzing.results import FUZZ_SCHEMA, FuzzReport
 from memconform.parity.records import PARITY_SCHEMA, ParityReport
+from memconform.records import SkipRecord
 from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
 from memconform.replay.records import LmeParity, LmeResult
@@ -118,25 +118,41 @@ def read_document(source: Source) -> BaseModel:
         # The result in a run's folder has its queries behind it.
         return read_report(source.path)
     try:
-        return ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
+        document = ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
     except ValidationError as error:
         raise unreadable(source.path, first_fault(error)) from error
     except OSError as error:
         raise unreadable(source.path, str(error)) from error
+    if isinstance(document, MutationReport):
+        killed = sum(mutant.fate is Fate.KILLED for mutant in document.mutants)
+        if (document.killed, document.total) != (killed, len(document.mutants)):
+            raise unreadable(
+                source.path,
+                f"killed is {document.killed} of {document.total}, but its mutants give {killed}"
+                f" of {len(document.mutants)}",
+            )
+    return document
 
 
-def read_run_report(source: Source) -> list[dict[str, Any]]:
-    """The runs that a report of `run --json` contains, each a complete result.
+class RunReportParts(BaseModel):
+    """What is needed of a report of `run --json`; its runs are read as results are."""
+
+    runs: list[dict[str, Any]]
+    skipped: list[SkipRecord] = Field(default_factory=list)
+
+
+def read_run_report(source: Source) -> RunReportParts:
+    """Read a report of `run --json`.
 
     Raises:
         UsageError: if it is no such report (`result_unreadable`).
     """
     try:
-        loaded = json.loads(source.path.read_bytes())
-        runs: list[dict[str, Any]] = loaded["runs"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return RunReportParts.model_validate_json(source.path.read_bytes())
+    except ValidationError as error:
+        raise unreadable(source.path, first_fault(error)) from error
+    except OSError as error:
         raise unreadable(source.path, str(error)) from error
-    return runs
 
 
 def unreadable(path: Path, excerpt: str) -> UsageError:

@@ -23,13 +23,21 @@ function el(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else element.setAttribute(key, value === true ? "" : String(value));
+    else element.setAttribute(key, value === true ? "" : SHOWN.has(key) ? visible(String(value)) : String(value));
   }
+  addAll(element, children);
+  return element;
+}
+
+/** Attributes that are shown or spoken. */
+const SHOWN = new Set(["title", "aria-label", "placeholder"]);
+
+/** Append children one by one: a call with a hundred thousand arguments would overflow the stack. */
+function addAll(element, children) {
   for (const child of children) {
     if (child === null || child === undefined) continue;
     element.append(typeof child === "string" ? visible(child) : child);
   }
-  return element;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -69,7 +77,9 @@ function count(number, noun) {
 }
 
 /** A command with a button that copies it. */
-function command(text) {
+function command(raw) {
+  // What is copied is what is shown: a hidden character could end a quoted word at a terminal.
+  const text = visible(raw);
   const shown = el("pre", { tabindex: "0" }, text);
   const button = el("button", { type: "button" }, "Copy");
   button.addEventListener("click", async () => {
@@ -85,7 +95,9 @@ function command(text) {
   return el("div", { class: "command" }, shown, button);
 }
 
-/** A word for a POSIX shell. */
+/** A word for bash and zsh; hidden characters are escapes inside `$'…'`. */
 function quoted(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (visible(text) === text) return `'${text.replaceAll("'", `'"'"'`)}'`;
+  return `$'${visible(text.replaceAll("\\", "\\\\").replaceAll("'", "\\'"))}'`;
 }

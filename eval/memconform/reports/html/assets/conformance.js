@@ -2,8 +2,7 @@ const BAD_RESULTS = ["fail", "error", "untestable", "xpass", "warn", "xfail"];
 const RULES_SHOWN = 100;
 
 /** The rules of the contract with the checks of each SDK. */
-async function showConformance(parameters) {
-  const { rules, sdks, results } = await block("conformance");
+function showConformance({ rules, sdks, results }, parameters) {
   const form = document.getElementById("rule-filters");
   fillSelect(form.elements.namedItem("sdk"), [["", "any"], ...sdks.map((sdk) => [sdk.name, sdk.name])], parameters.get("sdk") ?? "");
   form.elements.namedItem("only").value = parameters.get("only") || "failed";
@@ -41,11 +40,13 @@ async function showConformance(parameters) {
 function ruleDetails(rule, checks, results, isBad, isOpen) {
   const bad = checks.filter(isBad);
   const counts = `${count(checks.length, "check")}${bad.length ? `, ${bad.length} not passed` : ""}`;
-  const kind = bad.some(([, check]) => ["fail", "xpass"].includes(results[check.result])) ? "bad" : bad.length ? "unknown" : "good";
+  const has = (...names) => checks.some(([, check]) => names.includes(results[check.result]));
+  const kind = has("fail", "xpass") ? "bad" : bad.length || !has("pass") ? "unknown" : "good";
+  const isTested = has("pass", "warn", "fail", "xpass", "xfail");
   const element = el(
     "details",
     { class: "rule", open: isOpen },
-    el("summary", {}, el("code", {}, rule.id), el("span", { class: `badge grade-${checks.length ? kind : "unknown"}` }, checks.length ? counts : "not tested"), el("span", { class: "note" }, `${rule.profile} ${rule.level.toUpperCase()}`)),
+    el("summary", {}, el("code", {}, rule.id), el("span", { class: `badge grade-${kind}` }, isTested || bad.length ? counts : "not tested"), el("span", { class: "note" }, `${rule.profile} ${rule.level.toUpperCase()}`)),
   );
   const fill = () => {
     if (element.childElementCount > 1) return;
@@ -77,6 +78,6 @@ function checkDetails(sdk, check, results) {
     el("h3", {}, `${sdk.name}: `, el("code", {}, check.id), " ", el("span", { class: `badge grade-${kind}` }, result), check.regressed ? " regressed" : null),
     facts,
     check.curl ? command(check.curl) : null,
-    command(`memconform conform --sdk ${quoted(sdk.name)} --case ${quoted(check.id.split("#")[0].split("[")[0])}`),
+    command(`memconform conform --sdk ${quoted(sdk.reference)} --case ${quoted(check.id.split("#")[0].split("[")[0])}`),
   );
 }

@@ -18,9 +18,20 @@ function differences(text, other) {
   let end = 0;
   while (end < ours.length - start && end < theirs.length - start && ours.at(-1 - end) === theirs.at(-1 - end)) end += 1;
   const [a, b] = [ours.slice(start, ours.length - end), theirs.slice(start, theirs.length - end)];
-  const middle = a.length * b.length > LONGEST_DIFF ? a.map((word) => [word, true]) : unmatched(a, b);
-  const pieces = [[ours.slice(0, start).join(""), false], ...middle, [ours.slice(ours.length - end).join(""), false]];
-  return pieces.filter(([piece]) => piece !== "");
+  const middle = a.length * b.length > LONGEST_DIFF ? [[a.join(""), true]] : unmatched(a, b);
+  return joined([[ours.slice(0, start).join(""), false], ...middle, [ours.slice(ours.length - end).join(""), false]]);
+}
+
+/** Neighbours that are alike as one piece, so that a long difference is one element. */
+function joined(pieces) {
+  const groups = [];
+  for (const [piece, differs] of pieces) {
+    if (piece === "") continue;
+    const last = groups.at(-1);
+    if (last !== undefined && last[1] === differs) last[0].push(piece);
+    else groups.push([[piece], differs]);
+  }
+  return groups.map(([words, differs]) => [words.join(""), differs]);
 }
 
 function unmatched(a, b) {
@@ -49,6 +60,6 @@ function unmatched(a, b) {
 
 /** A text with what another one lacks marked. */
 function markedText(text, other) {
-  if (other === null || other === undefined) return [visible(text)];
-  return differences(text, other).map(([piece, differs]) => (differs ? el("mark", {}, piece) : visible(piece)));
+  if (other === null || other === undefined) return [text];
+  return differences(text, other).map(([piece, differs]) => (differs ? el("mark", {}, piece) : piece));
 }

@@ -26,9 +26,12 @@ function selectQuestions(questions, parameters) {
     tests.push((index) => of.some((run) => questions.status[run][index] === status));
   }
   if (wanted("tag")) tests.push((index) => questions.tags[index].includes(tag));
-  if (wanted("stage")) tests.push((index) => questions.stage[index] === stage);
+  if (wanted("stage")) tests.push((index) => questions.stages[index].includes(stage));
   if (wanted("differs")) {
-    tests.push((index) => questions.stage[index] > 0 && (chosen < 0 || questions.odd[index] < 0 || questions.odd[index] === chosen));
+    tests.push((index) => {
+      const outlier = questions.outliers[index];
+      return questions.stages[index].length > 0 && (chosen < 0 || outlier < 0 || outlier === chosen);
+    });
   }
   if (wanted("regressed")) tests.push((index) => regressed.has(index));
   const found = [];
@@ -42,9 +45,10 @@ function selectQuestions(questions, parameters) {
 function sortKey(questions, name, chosen) {
   const [column, run] = name.split(":");
   const index = run === undefined ? Math.max(chosen, 0) : Number(run);
+  if (!(index in questions.runs)) return null;
   if (column === "id") return (at) => questions.ids[at];
   if (column === "question") return (at) => questions.texts[at];
-  if (column === "stage") return (at) => questions.stage[at] || null;
+  if (column === "stage") return (at) => questions.stages[at][0] ?? null;
   if (column === "status") return (at) => questions.status[index][at];
   if (column === "ms") return (at) => questions.latency[index][at];
   return null;

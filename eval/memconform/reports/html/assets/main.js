@@ -3,22 +3,27 @@ let questionTable = null;
 let drawn = "";
 let wantsSearch = false;
 
+/** Counts changes of the address: what an earlier one still waits for is not shown. */
+let turns = 0;
+
 /** Show the view that the address names. */
 async function route() {
+  turns += 1;
+  const turn = turns;
   const { view, parameters } = readAddress();
   const known = document.querySelector(`section[data-view="${CSS.escape(view)}"]`) !== null;
   const name = known ? view : "overview";
+  const show = await prepared(name, parameters);
+  if (turn !== turns) return;
+  for (const notice of document.querySelectorAll("[data-error]")) notice.remove();
   for (const section of document.querySelectorAll("section[data-view]")) section.hidden = section.dataset.view !== name;
   for (const link of document.querySelectorAll("[data-nav]")) {
     const isCurrent = link.dataset.nav === (name === "question" ? "questions" : name);
     if (isCurrent) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const section = document.querySelector(`section[data-view="${name}"]`);
-  const heading = section.querySelector("h1");
-  if (name === "questions") await showQuestions(parameters);
-  if (name === "conformance") await showConformance(parameters);
-  if (name === "question") heading.textContent = visible(await showQuestion(document.getElementById("question-page"), parameters));
+  show();
+  const heading = document.querySelector(`section[data-view="${name}"] h1`);
   document.title = name === "overview" ? TITLE : `${heading.textContent.slice(0, 80)} · memconform`;
   // A reader that moves to another page begins at its heading; a changed filter leaves the focus.
   const page = `${name} ${name === "question" ? parameters.get("id") : ""}`;
@@ -31,47 +36,62 @@ async function route() {
   wantsSearch = false;
 }
 
-async function showQuestions(parameters) {
-  const meta = await block("meta");
-  const number = Math.min(meta.groups.length - 1, Math.max(0, Number(parameters.get("g")) || 0));
-  const questions = await questionsOf(number);
-  const form = document.getElementById("filters");
+/** Decode what a view needs; the function that is returned shows it at once. */
+async function prepared(name, parameters) {
+  if (name === "questions") return preparedQuestions(parameters);
+  if (name === "conformance") {
+    const data = await block("conformance");
+    return () => showConformance(data, parameters);
+  }
+  if (name === "question") {
+    const [title, parts] = await questionPage(parameters);
+    return () => {
+      document.getElementById("h-question").textContent = visible(title);
+      document.getElementById("question-page").replaceChildren(...parts);
+    };
+  }
+  return () => {};
+}
+
+async function preparedQuestions(parameters) {
+  const questions = await questionsOf(await groupNumber(parameters));
   if (parameters.get("q")) await questions.searchText();
-  showFilters(form, questions, parameters);
-  questionTable ??= new QuestionTable(document.getElementById("question-table"));
   const order = selectQuestions(questions, parameters);
-  document.getElementById("match-count").textContent = `${NUMBER.format(order.length)} of ${count(questions.size, "question")}`;
-  questionTable.show(questions, order, parameters);
+  return () => {
+    showFilters(document.getElementById("filters"), questions, parameters);
+    questionTable ??= new QuestionTable(document.getElementById("question-table"));
+    document.getElementById("match-count").textContent = `${NUMBER.format(order.length)} of ${count(questions.size, "question")}`;
+    questionTable.show(questions, order, parameters);
+  };
 }
 
 /** Filters replace the address, so that Back leads to the page before. */
-function filter(form, view, parameters) {
+function filter(view, parameters) {
   history.replaceState(null, "", address(view, parameters));
   void guarded();
-  void form;
 }
 
 function listen() {
   const filters = document.getElementById("filters");
   if (filters !== null) {
-    const change = () => filter(filters, "questions", readFilters(filters, readAddress().parameters));
+    const change = () => filter("questions", readFilters(filters, readAddress().parameters));
     filters.addEventListener("input", change);
     filters.addEventListener("submit", (event) => event.preventDefault());
     filters.addEventListener("reset", (event) => {
       event.preventDefault();
       filters.elements.namedItem("q").value = "";
-      filter(filters, "questions", { g: filters.elements.namedItem("g").value });
+      filter("questions", { g: filters.elements.namedItem("g").value });
     });
     filters.elements.namedItem("g").addEventListener("change", (event) => {
       event.stopPropagation();
-      filter(filters, "questions", { g: event.target.value });
+      filter("questions", { g: event.target.value });
     });
   }
   const rules = document.getElementById("rule-filters");
   if (rules !== null) {
     rules.addEventListener("input", () => {
       const value = (name) => rules.elements.namedItem(name).value;
-      filter(rules, "conformance", { q: value("q").trim(), sdk: value("sdk"), only: value("only") });
+      filter("conformance", { q: value("q").trim(), sdk: value("sdk"), only: value("only") });
     });
     rules.addEventListener("submit", (event) => event.preventDefault());
   }
@@ -101,7 +121,7 @@ async function guarded() {
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const section = document.querySelector("section[data-view]:not([hidden])");
-    section?.append(el("p", { class: "notice", role: "alert" }, `This page could not be shown: ${message}`));
+    section?.append(el("p", { class: "notice", role: "alert", "data-error": true }, `This page could not be shown: ${message}`));
     throw error;
   }
 }

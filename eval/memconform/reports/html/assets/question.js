@@ -1,17 +1,16 @@
-/** The page of one question: the SDKs side by side. */
-async function showQuestion(host, parameters) {
-  const questions = await questionsOf(Number(parameters.get("g") ?? 0));
+/** The page of one question, the SDKs side by side: its title, and its parts, which are not shown yet. */
+async function questionPage(parameters) {
+  const questions = await questionsOf(await groupNumber(parameters));
   const id = parameters.get("id") ?? "";
   const at = questions.positions.get(id);
   if (at === undefined) {
-    host.replaceChildren(el("p", { class: "notice" }, `These runs have no question ${JSON.stringify(id)}.`));
-    return "Question not found";
+    return ["Question not found", [el("p", { class: "notice" }, `These runs have no question ${JSON.stringify(id)}.`)]];
   }
   const details = await questions.details(at);
   const filters = Object.fromEntries(FILTERS.map((name) => [name, parameters.get(name)]));
   const order = selectQuestions(questions, parameters);
   const several = questions.runs.length > 1;
-  host.replaceChildren(
+  const parts = [
     pager(questions, order, at, filters),
     el("p", { class: "note" }, `${questions.ids[at]} · ${questions.group.name}`, tagList(questions, at, filters)),
     ...(several ? [divergenceList(questions, details)] : []),
@@ -21,8 +20,8 @@ async function showQuestion(host, parameters) {
     ...traces(questions, details),
     el("h2", {}, "Repeat it"),
     ...repeating(questions, details, at),
-  );
-  return questions.texts[at];
+  ];
+  return [questions.texts[at], parts];
 }
 
 function pager(questions, order, at, filters) {
@@ -82,7 +81,9 @@ function side(questions, details, at, run) {
   const parts = [head, list];
   if (own.error) parts.push(...failure(own));
   if (answer !== null) {
-    parts.push(el("div", { class: "answer", tabindex: "0", role: "region", "aria-label": `Answer of ${questions.runs[run].name}` }, ...markedText(answer, other)));
+    const box = el("div", { class: "answer", tabindex: "0", role: "region", "aria-label": `Answer of ${questions.runs[run].name}` });
+    addAll(box, markedText(answer, other));
+    parts.push(box);
   }
   if (own.citations.length) {
     parts.push(el("p", { class: "note" }, `cites ${own.citations.map(([path]) => path).join(", ")}`));
@@ -170,7 +171,7 @@ function traces(questions, details) {
   const keys = [...new Set(all.flatMap((trace) => Object.keys(trace)))].sort();
   if (keys.length === 0) return [];
   const rows = keys.map((key) => {
-    const values = all.map((trace) => (key in trace ? JSON.stringify(trace[key]) : "-"));
+    const values = all.map((trace) => (Object.hasOwn(trace, key) ? JSON.stringify(trace[key]) : "-"));
     const differs = key !== "searchMs" && new Set(values).size > 1;
     return [el("th", { scope: "row" }, key), ...values.map((value) => el("td", { class: differs ? "differs" : null }, value))];
   });

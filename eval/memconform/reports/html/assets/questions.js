@@ -62,6 +62,12 @@ class Questions {
   }
 }
 
+/** The group that an address names, or the nearest there is. */
+async function groupNumber(parameters) {
+  const { groups } = await block("meta");
+  return Math.min(groups.length - 1, Math.max(0, Math.trunc(Number(parameters.get("g"))) || 0));
+}
+
 const loadedQuestions = new Map();
 
 /** @param {number} number @returns {Promise<Questions>} */

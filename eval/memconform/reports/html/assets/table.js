@@ -1,4 +1,5 @@
-const ROW_HEIGHT = 36;
+/** As in the style sheet, at any size of the reader's font. */
+const ROW_HEIGHT = 2.25 * parseFloat(getComputedStyle(document.documentElement).fontSize);
 const OVERSCAN = 10;
 
 /** A table of which only the visible rows exist; assistive technology learns the number of all. */
@@ -19,7 +20,9 @@ class QuestionTable {
     const same = this.questions === questions && this.order?.length === order.length;
     Object.assign(this, { questions, order, parameters, first: -1, last: -1 });
     this.table.setAttribute("aria-rowcount", String(order.length + 1));
+    const sorting = this.head.contains(document.activeElement) ? document.activeElement.dataset.column : null;
     this.head.replaceChildren(this.headRow());
+    if (sorting) this.head.querySelector(`[data-column="${sorting}"]`)?.focus({ preventScroll: true });
     if (!same) this.host.scrollTop = 0;
     this.draw();
   }
@@ -44,7 +47,7 @@ class QuestionTable {
       ...this.columns().map(([name, label, style]) => {
         const direction = name !== sort ? null : isDown ? "descending" : "ascending";
         const arrow = direction === null ? "" : isDown ? " ↓" : " ↑";
-        const button = el("button", { type: "button", onclick: () => this.sortBy(name) }, `${label}${arrow}`);
+        const button = el("button", { type: "button", "data-column": name, onclick: () => this.sortBy(name) }, `${label}${arrow}`);
         return el("th", { scope: "col", class: style || null, "aria-sort": direction }, button);
       }),
     );
@@ -83,7 +86,7 @@ class QuestionTable {
     const at = this.order[row];
     const parameters = { ...Object.fromEntries(this.parameters), g: questions.number, id: questions.ids[at] };
     const link = el("a", { href: address("question", parameters), "data-row": row }, questions.ids[at] || "(empty)");
-    const stage = questions.meta.stages[questions.stage[at]];
+    const stage = questions.stages[at].map((code) => questions.meta.stages[code]).join(", ");
     return el(
       "tr",
       { class: "row", "aria-rowindex": row + 2 },
@@ -91,7 +94,7 @@ class QuestionTable {
       el("td", { title: questions.texts[at].slice(0, 500) }, questions.texts[at].slice(0, 300).replace(/\s+/g, " ")),
       ...questions.runs.map((_, run) => {
         const mark = badge(questions.statusOf(at, run));
-        if (questions.odd[at] === run) mark.classList.add("odd");
+        if (questions.outliers[at] === run) mark.classList.add("odd");
         if (questions.regressedRuns[run].has(at)) mark.append(" ↓");
         return el("td", {}, mark);
       }),

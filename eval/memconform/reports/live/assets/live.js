@@ -1,6 +1,7 @@
 /** Runs as they happen, from a stream of states. */
 
 const cards = new Map();
+let shownSummary = "";
 
 function card(run) {
   const stop = el("button", { type: "button" }, "Stop");
@@ -20,12 +21,11 @@ function card(run) {
 async function interrupt(id, button) {
   button.disabled = true;
   button.textContent = "Stopping…";
-  const answer = await fetch(`runs/${encodeURIComponent(id)}/stop`, { method: "POST" });
-  if (!answer.ok) {
-    button.disabled = false;
-    button.textContent = "Stop";
-    say((await answer.text()).trim());
-  }
+  const answer = await fetch(`runs/${encodeURIComponent(id)}/stop`, { method: "POST" }).catch(() => null);
+  if (answer?.ok) return;
+  button.disabled = false;
+  button.textContent = "Stop";
+  say(answer === null ? "Not connected" : (await answer.text()).trim());
 }
 
 function duration(seconds) {
@@ -38,7 +38,7 @@ function update(parts, run) {
   parts.bar.value = run.total ? run.done / run.total : 0;
   parts.bar.setAttribute("aria-label", visible(`${run.sdk}: ${run.done} of ${run.total} questions`));
   const left = run.left_s === null ? "" : `, ${duration(run.left_s)} left`;
-  const state = run.alive ? "" : " · its process has ended without a result; run --resume continues it";
+  const state = run.alive ? "" : " · no process is seen to write it; run --resume continues a run that was killed";
   parts.text.textContent = `${NUMBER.format(run.done)} of ${count(run.total, "question")}, ${run.rate} a second${left}, since ${run.started}${state}`;
   parts.counts.replaceChildren(...Object.entries(run.statuses).flatMap(([status, number]) => [statusBadge(status, number), " "]));
   parts.stop.hidden = !run.alive;
@@ -59,7 +59,7 @@ function show(state) {
       cards.delete(id);
     }
   }
-  for (const run of state.runs) {
+  for (const run of state.runs.toReversed()) {
     if (!cards.has(run.id)) {
       cards.set(run.id, card(run));
       host.prepend(cards.get(run.id).root);
@@ -67,6 +67,9 @@ function show(state) {
     update(cards.get(run.id), run);
   }
   const running = state.runs.filter((run) => run.alive).length;
+  const summary = `${running} ${state.finished}`;
+  if (summary === shownSummary) return;
+  shownSummary = summary;
   document.getElementById("connection").replaceChildren(
     `${count(running, "run")} in progress. `,
     el("a", { href: "report.html" }, `Report of ${count(state.finished, "finished run")}`),
@@ -77,4 +80,5 @@ const source = new EventSource("events");
 source.addEventListener("state", (event) => show(JSON.parse(event.data)));
 source.addEventListener("error", () => {
   document.getElementById("connection").textContent = "Not connected: is `memconform view` still running?";
+  shownSummary = "";
 });
