@@ -196,7 +196,7 @@ def test_an_exchange_beside_the_result_is_shown(tmp_path: Path) -> None:
     assert wire.endswith("(the rest is in wire/0.http)")
 
 
-def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
+def test_numbers_that_json_has_not_are_text() -> None:
     rows = [question("q1", trace={"effectiveMode": "bm25", "searchMs": float("nan")})]
     blocks = Blocks()
     blocks.add("x", rows[0].trace)
