@@ -128,5 +128,5 @@ def _loaded(options: ReportOptions) -> Overview:
 
 def _end(options: ReportOptions, verdicts: Sequence[Statement]) -> None:
     if options.file != "-":
-        echo(verdicts[0].text)
+        echo(verdicts[0].sentence())
         echo(f"-> {options.file}")

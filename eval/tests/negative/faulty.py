@@ -27,7 +27,7 @@ class _Faulty(MutantRunner):
 class DropsLastChunk(_Faulty):
     """Of a document that is cut into chunks the last cannot be found."""
 
-    file = "text/chunking.py"
+    file = "chunk.py"
     find = "    chunks.append(data[start:].decode())\n"
     put = ""
 
@@ -64,9 +64,10 @@ class OneInTwentyEmpty(_Faulty):
     """
 
     file = "retrieve/retrieve.py"
-    find = "chunks = self._chunks(brain, query, _filters(request.filters), plan)"
+    find = "chunks = self._chunks(brain, request, plan)"
     put = (
-        "import zlib; struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
+        "import zlib; query = request.query;"
+        " struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
         " chunks = [] if struck"
-        " else self._chunks(brain, query, _filters(request.filters), plan)"
+        " else self._chunks(brain, request, plan)"
     )

@@ -1,5 +1,7 @@
 """The table of mutants, the derived mutants, and how a score is computed. No daemon runs."""
 
+import ast
+import importlib.util
 import re
 from collections import Counter
 from pathlib import Path
@@ -50,7 +52,7 @@ SOURCES = {
 }
 
 ALL = (*mutants(), *unscored_mutants())
-FROM_SOURCE = [mutant for mutant in ALL if mutant.mutation.source]
+FROM_SOURCE = [mutant for mutant in (*ALL, *check_mutants()) if mutant.mutation.source]
 
 
 def test_every_rule_has_a_mutant() -> None:
@@ -73,8 +75,26 @@ def test_source_mutations_match_once_and_compile(mutant: Mutant) -> None:
             assert text.count(edit.find) == 1, f"{edit.file} has not once: {edit.find}"
             texts[edit.file] = text.replace(edit.find, edit.put)
             assert texts[edit.file] != text
-        for file, text in texts.items() if sdk == "py" else ():
-            compile(text, file, "exec")
+        for text in texts.values() if sdk == "py" else ():
+            _require_imports(ast.parse(text))
+
+
+def _require_imports(module: ast.Module) -> None:
+    """A mutant that cannot import is an internal error, and would be killed by any check."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memoryd"):
+            package = importlib.import_module(node.module or "")
+            for name in node.names:
+                found = hasattr(package, name.name) or importlib.util.find_spec(
+                    f"{node.module}.{name.name}"
+                )
+                assert found, f"{node.module} has no {name.name}"
+
+
+def test_a_mutant_that_imports_what_is_gone_is_noticed() -> None:
+    _require_imports(ast.parse("from memoryd import frontmatter"))
+    with pytest.raises(AssertionError, match=r"memoryd.text has no frontmatter"):
+        _require_imports(ast.parse("def f():\n    from memoryd.text import frontmatter"))
 
 
 def test_each_reference_sdk_has_mutants_of_its_source() -> None:

@@ -24,6 +24,8 @@ from memconform.runs.results import FloorResult
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.writing import json_bytes
 from tests.run_results import question, write_run
+from tests.unit.lme_results import question as lme_question
+from tests.unit.lme_results import write_lme
 
 _SAME = [question("q1"), question("q2"), question("q3")]
 _OTHER_ORDER = question("q2", paths=("b.md", "a.md"))
@@ -285,3 +287,28 @@ def test_each_result_of_conform_has_its_grade(tmp_path: Path, result: Result, gr
     path = conform_file(tmp_path / "c.json", {"a": Result.PASS, "b": result})
     _, _, found = read([path])
     assert found[0].grade is grade
+
+
+def test_questions_of_replays_are_compared_like_those_of_runs(tmp_path: Path) -> None:
+    answers = {"go": "By the pond.", "py": "By the pond.", "ts": "In the tree."}
+    paths = [
+        write_lme(
+            tmp_path / f"result-{sdk}.json",
+            [
+                lme_question("q1", answer="By the pond."),
+                lme_question("q2", "abstain_incorrect", answer=answer),
+                lme_question("q3", "not_run", answer=None, code="timeout"),
+            ],
+            sdk=sdk,
+        )
+        for sdk, answer in answers.items()
+    ]
+    overview, rows, found = read(paths)
+    [group] = overview.groups
+    assert ", replay, " in group.name
+    assert [run.name for run in group.current] == ["go", "py", "ts"]
+    statuses = [[result.verdict.value for result in row.results] for row in rows]
+    assert statuses == [["correct"] * 3, ["incorrect"] * 3, ["not_run"] * 3]
+    assert [row.odd for row in rows] == [NOBODY, 2, NOBODY]
+    assert found[0].grade is Grade.UNKNOWN
+    assert any("ts differs from go and py on 1 of 3" in statement.text for statement in found)

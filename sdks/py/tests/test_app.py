@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 
 from memoryd.api.app import create_app
 from memoryd.api.requests import DECODED_LIMIT
-from memoryd.config import Config
-from memoryd.daemon.providers import ConfigError
+from memoryd.config import Config, ConfigError
 
 _ENV = {"JB_EMBED_PROVIDER": "fake", "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
 

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.api.bodies import Mode, RetrievalRequest
-from memoryd.brain.brain import NewDocument
+from memoryd.api.bodies import FilterBody
+from memoryd.api.search import _filters
 from memoryd.brain.draft import Draft
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.reconcile import StaleDocument, batches
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.index.index import Index
 from memoryd.problem import Problem
+from memoryd.retrieve.plan import Mode, RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
 
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
@@ -31,10 +33,16 @@ def _new(path: str, text: str, **sidecar: object) -> NewDocument:
 
 
 def _paths(
-    store: BrainStore, query: str, mode: Mode = "bm25", *, brain: str = "b", **request: object
+    store: BrainStore,
+    query: str,
+    mode: Mode = "bm25",
+    *,
+    brain: str = "b",
+    filters: dict[str, object] | None = None,
 ) -> list[str]:
-    body = RetrievalRequest.model_validate({"mode": mode, **request})
-    return [str(c["path"]) for c in Retriever().retrieve(store.get(brain), query, 100, body).chunks]
+    selected = _filters(FilterBody.model_validate(filters or {}))
+    request = RetrievalRequest(query, 100, mode=mode, filters=selected)
+    return [chunk.path for chunk in Retriever().retrieve(store.get(brain), request).chunks]
 
 
 def test_ingesting_a_path_again_replaces_the_document(store: BrainStore) -> None:
@@ -277,10 +285,10 @@ def test_the_index_follows_the_files(tmp_path: Path) -> None:
     assert _paths(again, "elephant") == ["sub/new.md"]
     assert _paths(again, "note title") == []
     [found] = (
-        Retriever().retrieve(again.get("b"), "elephant", 1, RetrievalRequest(mode="bm25")).chunks
+        Retriever().retrieve(again.get("b"), RetrievalRequest("elephant", 1, mode="bm25")).chunks
     )
-    assert found["metadata"] == {"kind": "note"}
-    assert found["text"] == "elephant"
+    assert found.metadata == {"kind": "note"}
+    assert found.text == "elephant"
     again.close()
 
 
@@ -345,8 +353,8 @@ def test_without_an_embedder_the_trace_reports_the_fallback(tmp_path: Path) -> N
     store.create("b", None).ingest([_new("a.md", "zebra")])
     seen: dict[Mode, tuple[object, object]] = {}
     for mode in ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"):
-        trace = Retriever().retrieve(store.get("b"), "zebra", 5, RetrievalRequest(mode=mode)).trace
-        seen[mode] = (trace["effectiveMode"], trace["fellBackToBm25"])
+        trace = Retriever().retrieve(store.get("b"), RetrievalRequest("zebra", 5, mode=mode)).trace
+        seen[mode] = (trace.effective_mode, trace.fell_back_to_bm25)
     assert seen == {
         "auto": ("bm25", False),
         "bm25": ("bm25", False),

@@ -299,7 +299,7 @@ def test_a_failing_embedder_changes_nothing(tmp_path: Path) -> None:
             return super().embed(texts)
 
     embedder = Failing()
-    app = create_app(Config(tmp_path, Providers(embedder=embedder)))
+    app = create_app(Config(tmp_path), Providers(embedder=embedder))
     with TestClient(app) as http:
         http.post("/v1/brains", json={"brainId": "b"})
         _ingest(http, "d/a", "zebra", title="T")

@@ -10,8 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from memoryd.api.app import create_app
+from memoryd.api.events import change_events
 from memoryd.api.stream import EventStream, Streams
-from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.config import Config
 from memoryd.feed import Change, Feed
@@ -33,8 +35,8 @@ def brain(store: BrainStore) -> Brain:
     return store.create("b", None)
 
 
-async def _subscribe(feed: Feed) -> AsyncGenerator[bytes, None]:
-    events = feed.events()
+async def _subscribe(feed: Feed, silence_s: float = 60) -> AsyncGenerator[bytes, None]:
+    events = change_events(feed, silence_s)
     assert await anext(events) == _READY
     return events
 
@@ -128,7 +130,7 @@ async def test_all_streams_of_a_brain_are_equal_and_exclude_other_brains(store: 
 
 
 async def test_silence_is_filled_with_pings() -> None:
-    events = await _subscribe(Feed(silence_s=0.01))
+    events = await _subscribe(Feed(), 0.01)
     assert [await anext(events), await anext(events)] == [_PING, _PING]
     await events.aclose()
 
@@ -164,9 +166,9 @@ async def test_ids_increase_across_restarts_and_without_listeners() -> None:
 async def test_a_disconnected_listener_is_removed() -> None:
     feed = Feed()
     events = await _subscribe(feed)
-    assert len(feed._listeners) == 1
+    assert len(feed._subscriptions) == 1
     await events.aclose()
-    assert not feed._listeners
+    assert not feed._subscriptions
 
 
 async def test_deleting_a_brain_ends_its_streams(store: BrainStore, brain: Brain) -> None:
@@ -198,12 +200,12 @@ async def test_a_stop_of_the_daemon_ends_streams_with_a_final_event() -> None:
         if sent[-1] == _READY:
             begun.set()
 
-    stream = EventStream(feed.events(), streams, final_event=b"bye")
+    stream = EventStream(change_events(feed), streams, final_event=b"bye")
     task = asyncio.create_task(stream.stream_response(send))
     await begun.wait()
     streams.end()
     await asyncio.wait_for(task, 60)
     assert sent[-1] == b"bye"
-    assert not feed._listeners
-    late = EventStream(feed.events(), streams)
+    assert not feed._subscriptions
+    late = EventStream(change_events(feed), streams)
     await asyncio.wait_for(late.stream_response(send), 60)

@@ -6,7 +6,7 @@ import pytest
 
 from memoryd.brain.source import prepare
 from memoryd.files.tree import Document
-from memoryd.text.frontmatter import parse
+from memoryd.frontmatter import parse
 
 _VECTORS = Path(__file__).parents[2] / "vectors" / "frontmatter.json"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from memoryd.api.bodies import Mode, RetrievalRequest
-from memoryd.brain.brain import NewDocument
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
+from memoryd.retrieve.plan import Mode, RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
 
 _PAGE = 4096
@@ -38,8 +38,8 @@ def _results(store: BrainStore) -> list[Any]:
     found: list[Any] = []
     for mode in _MODES:
         for query in ("zebra3 giraffe", "waits"):
-            request = RetrievalRequest(mode=mode)
-            found += Retriever().retrieve(store.get("b"), query, 100, request).chunks
+            request = RetrievalRequest(query, 100, mode=mode)
+            found += Retriever().retrieve(store.get("b"), request).chunks
     return [store.get("b").counts(), *found]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memoryd.brain.brain import NewDocument
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.files.placement import place_files
 from memoryd.files.staging import Staging

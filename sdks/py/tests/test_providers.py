@@ -5,7 +5,6 @@ import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +12,24 @@ from starlette.testclient import TestClient
 
 from memoryd.api.app import create_app
 from memoryd.api.ask import events
-from memoryd.api.bodies import Ask, RetrievalRequest
-from memoryd.brain.brain import NewDocument
+from memoryd.api.bodies import Ask
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
-from memoryd.config import Config
-from memoryd.daemon.providers import ConfigError, Providers, _Factory, providers
+from memoryd.config import Config, ConfigError
+from memoryd.daemon.providers import Providers, _Factory, create_providers
 from memoryd.embed.embed import Vector, normalize
 from memoryd.embed.featurehash import FeatureHash
-from memoryd.embed.openai import RemoteEmbedder
+from memoryd.embed.openai import OpenAIEmbedder
 from memoryd.index.index import Index, IndexedDocument
 from memoryd.llm.llm import Prompt, Usage
-from memoryd.reader.llm import ModelReader
-from memoryd.reader.reader import AnswerEnd
-from memoryd.retrieve.retrieve import RetrievalResult, Retriever
+from memoryd.prompt.prompt import Note
+from memoryd.reader.llm import LLMReader
+from memoryd.reader.reader import AnswerEnd, Question
+from memoryd.retrieve.plan import RetrievalRequest
+from memoryd.retrieve.retrieve import RetrievalResult, Retriever, Trace
 from memoryd.upstream import SilenceTimeout, UpstreamError
+
+_HOME = Path("unused")
 
 _WAIT_SECONDS = 60
 """For what takes a moment, and for ever where it is broken."""
@@ -70,11 +73,12 @@ _WAIT_SECONDS = 60
 )
 def test_invalid_settings_are_rejected_at_the_start(env: Mapping[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        providers(env)
+        Config.from_env(_HOME, env)
 
 
 def test_an_api_key_alone_selects_no_provider() -> None:
-    selected = providers({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OLLAMA_HOST": "h:1"})
+    env = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OLLAMA_HOST": "h:1"}
+    selected = create_providers(Config.from_env(_HOME, env))
     assert (selected.reader, selected.embedder, selected.reranker) == (None, None, None)
 
 
@@ -94,15 +98,17 @@ class _Chat:
         raise AssertionError(prompt)
 
 
-async def _read(chat: _Chat, **request: object) -> list[str | AnswerEnd]:
-    ask = Ask.model_validate({"question": "Who?", **request})
-    chunks = [{"path": "a.md", "text": "Ilse."}, {"path": "b.md", "text": "Pepper."}]
-    return [piece async for piece in ModelReader(chat).read(ask, chunks)]
+async def _read(
+    chat: _Chat, *, date: str | None = None, model: str | None = None
+) -> list[str | AnswerEnd]:
+    notes = [Note("a.md", "Ilse."), Note("b.md", "Pepper.")]
+    question = Question("Who?", notes, date=date, model=model)
+    return [piece async for piece in LLMReader(chat).read(question)]
 
 
 async def test_a_models_answer_is_streamed_and_its_notes_are_cited() -> None:
     chat = _Chat("Pepper ", "[2]", " and Ilse [1].", Usage(7, 3))
-    *deltas, closing = await _read(chat, model="other", questionDate="2026-01-02")
+    *deltas, closing = await _read(chat, model="other", date="2026-01-02")
     assert deltas == ["Pepper ", "[2]", " and Ilse [1]."]
     assert closing == AnswerEnd([1, 0], Usage(7, 3))
     [prompt] = chat.prompts
@@ -133,14 +139,14 @@ async def test_silence_is_a_timeout_and_keys_are_redacted() -> None:
 class _Reranker:
     name = "reversing"
 
-    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+    async def scores(self, query: str, notes: Sequence[Note]) -> list[float]:
         del query
-        return [float(position) for position in range(len(chunks))]
+        return [float(position) for position in range(len(notes))]
 
 
 def test_the_top_chunks_are_reranked_and_the_rest_stay_below(tmp_path: Path) -> None:
-    config = Config(tmp_path, Providers(embedder=FeatureHash(), reranker=_Reranker()))
-    with TestClient(create_app(config)) as http:
+    providers = Providers(embedder=FeatureHash(), reranker=_Reranker())
+    with TestClient(create_app(Config(tmp_path), providers)) as http:
         http.post("/v1/brains", json={"brainId": "b"})
         for n in range(5):
             body = {"path": f"{n}.md", "contentType": "text/plain", "contentBase64": "emVicmE="}
@@ -171,7 +177,7 @@ def test_the_query_prefix_applies_to_queries_only(tmp_path: Path) -> None:
 
     store = BrainStore(tmp_path, Seeing())
     store.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
-    Retriever("query: ").retrieve(store.get("b"), "zebra", 5, RetrievalRequest(mode="semantic"))
+    Retriever("query: ").retrieve(store.get("b"), RetrievalRequest("zebra", 5, mode="semantic"))
     store.close()
     assert seen == [["zebra"], ["query: zebra"]]
 
@@ -229,8 +235,8 @@ def test_brains_with_a_remote_embedder_are_opened_by_their_first_request(
     without.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
     without.close()
     client = _Client()
-    embedder = RemoteEmbedder("openai/m@1", client, "m", SilenceTimeout("openai", _WAIT_SECONDS))
-    with TestClient(create_app(Config(tmp_path, Providers(embedder=embedder)))) as http:
+    embedder = OpenAIEmbedder("openai/m@1", client, "m", SilenceTimeout("openai", _WAIT_SECONDS))
+    with TestClient(create_app(Config(tmp_path), Providers(embedder=embedder))) as http:
         assert http.get("/healthz").is_success
         assert client.calls == 0
         assert http.get("/v1/brains/b").json()["vectors"] == 1
@@ -264,7 +270,8 @@ def test_embedders_at_different_addresses_have_different_names() -> None:
     base = {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m"}
     names = set()
     for host in ("one:1", "two:1"):
-        embedder = providers(base | {"OLLAMA_HOST": host}).embedder
+        config = Config.from_env(_HOME, base | {"OLLAMA_HOST": host})
+        embedder = create_providers(config).embedder
         assert embedder is not None
         names.add(embedder.name)
     assert len(names) == 2
@@ -281,23 +288,31 @@ def test_embedders_at_different_addresses_have_different_names() -> None:
     ],
 )
 def test_a_bare_ollama_host_has_its_default_port(host: str, base_url: str) -> None:
-    selected = providers(
-        {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": host}
-    )
-    assert isinstance(selected.embedder, RemoteEmbedder)
+    env = {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": host}
+    selected = create_providers(Config.from_env(_HOME, env))
+    assert isinstance(selected.embedder, OpenAIEmbedder)
     assert str(selected.embedder._client.base_url) == base_url
 
 
 async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
     class Broken:
-        async def read(
-            self, ask: Ask, chunks: Sequence[dict[str, Any]]
-        ) -> AsyncIterator[str | AnswerEnd]:
-            del ask, chunks
+        async def read(self, question: Question) -> AsyncIterator[str | AnswerEnd]:
+            del question
             yield "a"
             raise RecursionError
 
-    result = RetrievalResult([], {"effectiveMode": "bm25"})
+    trace = Trace(
+        requested_mode="bm25",
+        effective_mode="bm25",
+        embedder_used=False,
+        reranked=False,
+        rerank_provider=None,
+        fell_back_to_bm25=False,
+        candidate_k=50,
+        search_ms=0.1,
+        tuning=None,
+    )
+    result = RetrievalResult([], trace)
     sent = [e async for e in events(Broken(), Ask(question="x"), result)]
     assert [event.split(b"\n")[0] for event in sent[1:]] == [
         b"event: answer_delta",
@@ -310,6 +325,12 @@ async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
 def test_an_empty_base_address_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client would read the variable itself, and take the empty string for an address."""
     monkeypatch.setenv("OPENAI_BASE_URL", "")
-    env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": ""}
-    client, _ = _Factory(env)._openai("openai")
+    env = {
+        "JB_LLM_PROVIDER": "openai",
+        "JB_LLM_MODEL": "m",
+        "OPENAI_API_KEY": "k",
+        "OPENAI_BASE_URL": "",
+    }
+    config = Config.from_env(_HOME, env)
+    client, _ = _Factory(config)._openai(config.llm)
     assert str(client.base_url) == "https://api.openai.com/v1/"

@@ -205,7 +205,7 @@ def test_an_empty_root_is_not_the_working_folder(tmp_path: Path) -> None:
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(_SOURCES), "JB_HOME": "home"},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert ended.returncode == 2

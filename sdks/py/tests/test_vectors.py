@@ -2,20 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pydantic.alias_generators import to_snake
 
-from memoryd.api.bodies import Recency, Temporal
+from memoryd.chunk import chunk
 from memoryd.embed.featurehash import FeatureHash, fnv1a
 from memoryd.prompt.answer import cited, read_scores
 from memoryd.prompt.prompt import READER_SYSTEM, RERANK_SYSTEM, user_message
-from memoryd.rank.dates import by_date, document_date
-from memoryd.rank.fuse import fuse_minmax, fuse_rrf
+from memoryd.rank.dates import Recency, Temporal, by_date, document_date
+from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import STOP_WORDS, extract
-from memoryd.text.chunking import chunk
+from memoryd.retrieve.chunk import Chunk, notes_of
 from memoryd.text.terms import terms
+
+T = TypeVar("T")
 
 _FOLDER = Path(__file__).parents[2] / "vectors"
 
@@ -23,6 +26,13 @@ _FOLDER = Path(__file__).parents[2] / "vectors"
 def _vectors(name: str) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return loaded
+
+
+def _of(kind: type[T], values: dict[str, Any] | None) -> T | None:
+    """The instance whose fields have these values, under their names in JSON."""
+    if values is None:
+        return None
+    return kind(**{to_snake(key): value for key, value in values.items()})
 
 
 @pytest.mark.parametrize("case", _vectors("terms")["cases"], ids=lambda case: case["text"])
@@ -76,8 +86,8 @@ def test_scores_by_date(case: dict[str, Any]) -> None:
     scored = by_date(
         [Hit(slot, score) for slot, (score, _) in enumerate(case["hits"])],
         lambda slot: document_date({"date": case["hits"][slot][1]}),
-        Recency.model_validate(recency) if recency else None,
-        Temporal.model_validate(temporal) if temporal else None,
+        _of(Recency, recency),
+        _of(Temporal, temporal),
     )
     assert scored == [Hit(slot, score) for slot, score in enumerate(case["scores"])]
 
@@ -90,7 +100,7 @@ def test_fusion(case: dict[str, Any]) -> None:
         for leg in ("keyword", "vector")
     )
     fused = (
-        fuse_rrf(keyword, vector, case["k"])
+        fuse_reciprocal(keyword, vector, case["k"])
         if case["fusion"] == "rrf"
         else fuse_minmax(keyword, vector, case["alpha"])
     )
@@ -100,8 +110,12 @@ def test_fusion(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda c: c["question"])
 def test_prompt(case: dict[str, Any]) -> None:
+    chunks = [
+        Chunk("", 0, c["path"], 0.0, c["text"], c.get("title"), c.get("metadata", {}))
+        for c in case["chunks"]
+    ]
     message = user_message(
-        case["question"], case["chunks"], case.get("questionDate"), case["readerMode"]
+        case["question"], notes_of(chunks), case.get("questionDate"), case["readerMode"]
     )
     assert message == case["user"]
 

@@ -1,18 +1,21 @@
 """Concurrency: a slow embedder delays its own request and no other."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from memoryd.api.bodies import RetrievalRequest
-from memoryd.brain.brain import Brain, NewDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.files.lock import SharedLock
+from memoryd.index.index import Counts, Index
 from memoryd.problem import Problem
+from memoryd.retrieve.plan import RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
 
 _WAIT_SECONDS = 60
@@ -68,7 +71,7 @@ def test_requests_do_not_wait_for_the_embeddings_of_others(brain: Brain, embedde
     writing.start()
     assert embedder.called.wait(_WAIT_SECONDS)
     assert (_read(brain, "a"), _read(brain, "b")) == (b"zebra", None)
-    found = Retriever().retrieve(brain, "zebra", 5, RetrievalRequest(mode="hybrid"))
+    found = Retriever().retrieve(brain, RetrievalRequest("zebra", 5, mode="hybrid"))
     assert len(found.chunks) == 1
     _write(brain, "c", b"giraffe")
     assert writing.is_alive()
@@ -85,8 +88,8 @@ def test_an_append_applies_to_a_concurrent_write(brain: Brain, embedder: _Slow) 
     embedder.go.set()
     writing.join(_WAIT_SECONDS)
     assert _read(brain, "a") == b"zebra slow"
-    found = Retriever().retrieve(brain, "zebra slow", 5, RetrievalRequest(mode="bm25"))
-    assert [chunk["text"] for chunk in found.chunks] == ["zebra slow"]
+    found = Retriever().retrieve(brain, RetrievalRequest("zebra slow", 5, mode="bm25"))
+    assert [chunk.text for chunk in found.chunks] == ["zebra slow"]
 
 
 def test_concurrent_appends_lose_nothing(brain: Brain) -> None:
@@ -174,3 +177,72 @@ def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
     for thread in threads:
         thread.join(_WAIT_SECONDS)
     assert order == ["beside", "writer", "reader"]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_searches_of_one_brain_do_not_wait_for_each_other(
+    store: BrainStore, tmp_path: Path, *, in_memory: bool
+) -> None:
+    # A second store has its index in memory, because the first one owns the file.
+    brain = store.create("b", None)
+    brain.ingest([NewDocument("a", b"zebra heron", {})])
+    other = BrainStore(tmp_path, FeatureHash()) if in_memory else None
+    searched = other.get("b") if other is not None else brain
+    inside, leave = threading.Event(), threading.Event()
+
+    def linger(_: object) -> None:
+        inside.set()
+        assert leave.wait(_WAIT_SECONDS)
+
+    slow = threading.Thread(target=searched.query_index, args=(linger,))
+    slow.start()
+    assert inside.wait(_WAIT_SECONDS)
+    found: list[int] = []
+
+    def search() -> None:
+        request = RetrievalRequest("zebra", 5, mode="hybrid")
+        found.append(len(Retriever().retrieve(searched, request).chunks))
+
+    threads = [threading.Thread(target=search) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_WAIT_SECONDS)
+    assert found == [1] * 8
+    writing = threading.Thread(target=_write, args=(searched, "b", b"otter"))
+    writing.start()
+    # short limit: a write that waits does so for as long as the search lasts
+    writing.join(0.1)
+    assert writing.is_alive(), "nothing is written while a search reads the index"
+    leave.set()
+    slow.join(_WAIT_SECONDS)
+    writing.join(_WAIT_SECONDS)
+    assert searched.counts().documents == 2
+    if other is not None:
+        other.close()
+
+
+def test_an_index_that_many_searches_find_damaged_is_opened_again(brain: Brain) -> None:
+    brain.ingest([NewDocument("a", b"zebra", {})])
+    together = threading.Barrier(4)
+    first = set(range(4))
+    counts: list[int] = []
+
+    def search(number: int) -> None:
+        def read(index: Index) -> Counts:
+            if number in first:
+                first.remove(number)
+                together.wait(_WAIT_SECONDS)
+                error = sqlite3.DatabaseError("database disk image is malformed")
+                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+                raise error
+            return index.counts()
+
+        counts.append(brain.query_index(read).documents)
+
+    threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_WAIT_SECONDS)
+    assert counts == [1] * 4

@@ -2,8 +2,8 @@
 import { destination, pino } from "pino";
 
 import { parseCommand, USAGE, UsageError } from "./cli.js";
-import { serve, StartError } from "./serve.js";
-import { SettingsError, settingsFrom } from "./settings.js";
+import { ConfigError, configFromEnv } from "./config.js";
+import { serve, StartError } from "./daemon/daemon.js";
 
 async function main(): Promise<number> {
   const options = parseCommand(process.argv.slice(2), process.env.JB_HOME);
@@ -11,12 +11,12 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const settings = settingsFrom({
+  const config = configFromEnv({
     ...process.env,
     ...(options.authToken !== undefined && { JB_AUTH_TOKEN: options.authToken }),
   });
   const log = pino({ name: "memory" }, destination(process.stderr.fd));
-  const daemon = await serve(options, settings, log);
+  const daemon = await serve(options, config, log);
   process.stdout.write(`listening on ${daemon.address}\n`);
   const signal = await new Promise<string>((resolve) => {
     process.once("SIGTERM", resolve);
@@ -28,7 +28,7 @@ async function main(): Promise<number> {
 }
 
 function reportFailure(error: unknown): number {
-  if (error instanceof UsageError || error instanceof SettingsError) {
+  if (error instanceof UsageError || error instanceof ConfigError) {
     process.stderr.write(`memory: ${error.message}\n${error instanceof UsageError ? USAGE : ""}`);
     return 2;
   }

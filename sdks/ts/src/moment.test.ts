@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isDateOrDateTime } from "./moment.js";
+import { isDateOrDateTime, rfc3339 } from "./moment.js";
 
 const moments = [
   "2024-02-29",
@@ -36,3 +36,9 @@ for (const text of others) {
     assert.ok(!isDateOrDateTime(text));
   });
 }
+
+test("a time that RFC 3339 cannot express becomes the nearest one that it can", () => {
+  assert.equal(rfc3339(-1e14), "0001-01-01T00:00:00.000Z");
+  assert.equal(rfc3339(1e16), "9999-12-31T23:59:59.000Z");
+  assert.equal(rfc3339(1500), "1970-01-01T00:00:01.500Z");
+});

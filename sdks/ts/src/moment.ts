@@ -4,6 +4,15 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const INSTANT =
   /^(\d{4}-\d{2}-\d{2})[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:[Zz]|([+-])((?:[01]\d|2[0-3])):([0-5]\d))$/;
 
+/** The first and the last second that RFC 3339 can express in every language. */
+const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
+const LAST_MS = Date.parse("9999-12-31T23:59:59Z");
+
+/** The time, or the nearest one that RFC 3339 can express: files may have others. */
+export function rfc3339(ms: number): string {
+  return new Date(Math.min(Math.max(ms, FIRST_MS), LAST_MS)).toISOString();
+}
+
 /** Whether `text` is a date, `YYYY-MM-DD`, or an RFC 3339 date-time. */
 export function isDateOrDateTime(text: string): boolean {
   return epochSeconds(text) !== undefined;

@@ -35,7 +35,7 @@ def annotation_lines(
     """
     grade = statements[0].grade
     level = {Grade.BAD: "error", Grade.UNKNOWN: "warning"}.get(grade, "notice")
-    yield f"::{level} title=memconform::{_data(statements[0].text)}"
+    yield f"::{level} title=memconform::{_data(statements[0].sentence())}"
     for status, level in _LEVELS.items():
         found = [
             outcome

@@ -21,8 +21,10 @@ def summary_markdown(
     lines: list[str] = []
     if statements:
         first = statements[0]
-        lines += [f"## {_MARKS[first.grade]} {escape_markdown(first.text)}", ""]
-        lines += [f"- {_MARKS[s.grade]} {escape_markdown(s.text)}" for s in statements[1:_SHOWN]]
+        lines += [f"## {_MARKS[first.grade]} {escape_markdown(first.sentence())}", ""]
+        lines += [
+            f"- {_MARKS[s.grade]} {escape_markdown(s.sentence())}" for s in statements[1:_SHOWN]
+        ]
         lines += [""] if len(statements) > 1 else []
     if overview.groups:
         lines += [*_matrix(overview.groups), ""]

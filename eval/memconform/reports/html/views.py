@@ -12,8 +12,9 @@ from memconform.contract.wire import Profile
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
-from memconform.reports.overview.headline import Grade, Statement, statements
+from memconform.reports.overview.headline import Grade, Statement, fragment, statements
 from memconform.reports.overview.overview import Overview
+from memconform.reports.overview.replays import SCENARIO
 from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
 from memconform.runs.results import RunSummary
 
@@ -35,8 +36,12 @@ class MatrixRow:
 
     name: str
     link: str
+    differs_link: str
     cells: list[Cell | None]
     agreement: str
+    """The parity verdict, or why there is none."""
+    differing: str
+    """How many questions differ; empty if none do."""
     grade: Grade
 
 
@@ -146,6 +151,8 @@ def _run_meta(run: LoadedRun) -> dict[str, Any]:
         "brain": summary.brain,
         "version": summary.daemon.version,
         "repeat": repeat_command(summary),
+        # A replay selects by a file of ids, which the reader would have to write.
+        "byId": summary.scenario != SCENARIO,
     }
 
 
@@ -155,6 +162,8 @@ _SELECTIONS = ("--ids", "--limit", "--tag", "--json", "--html", "--resume", "--s
 def repeat_command(summary: RunSummary) -> list[str]:
     """The arguments that run the same questions of one SDK again, up to `--ids`."""
     command = summary.provenance.command[1:]
+    if summary.scenario == SCENARIO:
+        return ["memconform", *command]
     if command[:1] != ["run"]:
         command = ["run", "--dataset", summary.dataset, "--scenario", summary.scenario]
         command += ["--mode", summary.mode]
@@ -175,18 +184,19 @@ def repeat_command(summary: RunSummary) -> list[str]:
 
 def _matrix_row(number: int, group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
     by_name = {run.name: run for run in group.current}
-    link = f"/questions?g={number}"
     agreement, grade = _agreement(group)
     return MatrixRow(
         name=group.name,
-        link=link,
-        cells=[_cell(by_name[sdk], group, link) if sdk in by_name else None for sdk in sdks],
+        link=fragment("questions", g=number),
+        differs_link=fragment("questions", g=number, differs=1),
+        cells=[_cell(by_name[sdk], group, number) if sdk in by_name else None for sdk in sdks],
         agreement=agreement,
+        differing=f"differ on {plural(group.differing, 'question')}" if group.differing else "",
         grade=grade,
     )
 
 
-def _cell(run: LoadedRun, group: RunGroup, link: str) -> Cell:
+def _cell(run: LoadedRun, group: RunGroup, number: int) -> Cell:
     summary = run.summary
     measured = measured_questions(summary.counts)
     counts = f"{summary.passed} of {summary.total}"
@@ -203,7 +213,11 @@ def _cell(run: LoadedRun, group: RunGroup, link: str) -> Cell:
     if (diff := group.changes.get(run.name)) is not None:
         change = f"+{len(diff.fixes)} -{len(diff.regressions)} since the baseline"
     return Cell(
-        pass_rate_text(summary, brief=True), counts, grade, f"{link}&sdk={run.name}", change
+        pass_rate_text(summary, brief=True),
+        counts,
+        grade,
+        fragment("questions", g=number, sdk=run.name),
+        change,
     )
 
 
@@ -212,11 +226,8 @@ def _agreement(group: RunGroup) -> tuple[str, Grade]:
         return group.not_compared, Grade.UNKNOWN if group.not_compared else Grade.GOOD
     verdict = group.parity.verdict.value
     grades = {"identical": Grade.GOOD, "parity": Grade.GOOD, "drift": Grade.BAD}
-    text = verdict
-    if group.differing:
-        text += f"; {plural(group.differing, 'question')} differ"
     grade = grades.get(verdict, Grade.UNKNOWN)
-    return text, Grade.NOTED if grade is Grade.GOOD and group.differing else grade
+    return verdict, Grade.NOTED if grade is Grade.GOOD and group.differing else grade
 
 
 def _regressions(overview: Overview) -> list[Regression]:
@@ -225,7 +236,7 @@ def _regressions(overview: Overview) -> list[Regression]:
             sdk,
             f"{group.name}, since {change.first}",
             [
-                (question, f"/question?g={number}&id={question}")
+                (question, fragment("question", g=number, id=question))
                 for question in change.regressions[:_SHOWN]
             ],
             max(0, len(change.regressions) - _SHOWN),

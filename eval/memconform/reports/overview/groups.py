@@ -62,6 +62,7 @@ class RunGroup:
 
     @property
     def name(self) -> str:
+        """The dataset, the scenario and the mode."""
         summary = self.runs[-1].summary
         return f"{summary.dataset}, {summary.scenario}, {summary.mode}"
 

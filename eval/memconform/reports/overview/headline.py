@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from urllib.parse import urlencode
 
 from memconform.conformance.results import ConformReport
 from memconform.errors import ExitCode
@@ -11,6 +12,11 @@ from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.reports.rates import measured_questions, missing_questions
+
+
+def fragment(view: str, **parameters: object) -> str:
+    """The fragment of the page's address that leads to a view, without `#`."""
+    return f"/{view}?{urlencode(parameters)}" if parameters else f"/{view}"
 
 
 class Grade(IntEnum):
@@ -37,6 +43,12 @@ class Statement:
     text: str
     link: str = ""
     """Fragment of the page's address, without `#`."""
+    note: str = ""
+    """What qualifies it."""
+
+    def sentence(self) -> str:
+        """The text with its note, on one line."""
+        return f"{self.text}; {self.note}" if self.note else self.text
 
 
 def statements(overview: Overview) -> list[Statement]:
@@ -63,14 +75,14 @@ def _regressions(overview: Overview) -> Iterator[Statement]:
                     Grade.BAD,
                     f"{sdk} fails {plural(len(change.regressions), 'question')} of {group.name}"
                     " that its baseline passed",
-                    f"/questions?g={number}&regressed=1",
+                    fragment("questions", g=number, sdk=sdk, regressed=1),
                 )
     for regression in conformance_regressions(overview):
         yield Statement(
             Grade.BAD,
             f"{regression.sdk} fails {plural(len(regression.checks), 'check')} of the contract that"
             " its baseline passed",
-            "/conformance?only=regressed",
+            fragment("conformance", sdk=regression.sdk, only="regressed"),
         )
 
 
@@ -111,7 +123,7 @@ def conformance_regressions(overview: Overview) -> list[ConformanceRegression]:
 
 
 def _of_group(number: int, group: RunGroup) -> Iterator[Statement]:
-    link = f"/questions?g={number}"
+    link = fragment("questions", g=number)
     for run in group.current:
         summary = run.summary
         measured = measured_questions(summary.counts)
@@ -124,7 +136,7 @@ def _of_group(number: int, group: RunGroup) -> Iterator[Statement]:
                 Grade.UNKNOWN,
                 f"{run.name} was not measured on {missing} of {group.name}"
                 f" ({missing_questions(summary.counts)})",
-                f"{link}&sdk={run.name}&status=unmeasured",
+                fragment("questions", g=number, sdk=run.name, status="unmeasured"),
             )
         for floor in summary.floors:
             if not floor.held and floor.best_rate < floor.floor:
@@ -133,12 +145,13 @@ def _of_group(number: int, group: RunGroup) -> Iterator[Statement]:
                     Grade.BAD,
                     f"{run.name} passes {floor.passed} of {floor.total} questions of {group.name}"
                     f"{tag}, below the floor of {floor.floor:g}",
-                    f"{link}&sdk={run.name}&status=incorrect",
+                    fragment("questions", g=number, sdk=run.name, status="incorrect"),
                 )
-    yield from _agreement(group, link)
+    yield from _agreement(group, number)
 
 
-def _agreement(group: RunGroup, link: str) -> Iterator[Statement]:
+def _agreement(group: RunGroup, number: int) -> Iterator[Statement]:
+    link = fragment("questions", g=number)
     if group.parity is None:
         if group.not_compared:
             yield Statement(Grade.UNKNOWN, f"{group.name}: not compared: {group.not_compared}")
@@ -181,7 +194,7 @@ def _agreement(group: RunGroup, link: str) -> Iterator[Statement]:
         ParityVerdict.INCONCLUSIVE: "whether their pass rates agree is inconclusive",
     }[group.parity.verdict]
     grade = Grade.BAD if is_drift else Grade.NOTED
-    yield Statement(grade, f"{text}; {verdict}", f"{link}&differs=1")
+    yield Statement(grade, text, fragment("questions", g=number, differs=1), verdict)
 
 
 def first_stage(group: RunGroup) -> str:
@@ -197,7 +210,7 @@ def _conformance(report: ConformReport) -> Iterator[Statement]:
     for sdk in report.sdks:
         checks = sum(len(case.checks) for case in sdk.cases)
         code = sdk.exit_code
-        link = f"/conformance?sdk={sdk.sdk}"
+        link = fragment("conformance", sdk=sdk.sdk)
         if code is ExitCode.OK:
             text = f"{sdk.sdk} honours the contract in {checks:,} checks"
             yield Statement(Grade.GOOD, text, link)

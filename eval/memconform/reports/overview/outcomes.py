@@ -8,7 +8,6 @@ from memconform.bench.records import BenchReport
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Check, Result
 from memconform.fuzzing.results import FuzzReport
-from memconform.replay.records import LmeResult
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.scoring.statuses import QuestionStatus
@@ -138,8 +137,6 @@ def _of_documents(overview: Overview) -> Iterator[Outcome]:
         yield from _fuzzing(fuzz)
     for bench in overview.benches:
         yield from _rows(bench)
-    for replay in overview.replays:
-        yield from _replay(replay)
 
 
 def _check(sdk: str, title: str, check: Check, ms: float) -> Outcome:
@@ -184,18 +181,4 @@ def _rows(bench: BenchReport) -> Iterator[Outcome]:
             row.system, f"bench {bench.suite}", row.strategy or row.system,
             f"{row.queries} queries", status, "measured" if row.measured else "not measured",
             "; ".join(row.why),
-        )  # fmt: skip
-
-
-def _replay(replay: LmeResult) -> Iterator[Outcome]:
-    for question in replay.questions:
-        status = OutcomeStatus.PASSED if question.correct else OutcomeStatus.FAILED
-        if not question.measured:
-            status = OutcomeStatus.ERROR
-        passed = status is OutcomeStatus.PASSED
-        message = f"{question.code}: {question.reason}" if question.code else question.reason
-        yield Outcome(
-            replay.sdk, "replay", question.id, question.question, status, question.judge_verdict,
-            "" if passed else message, "" if passed else f"answer: {question.answer or ''}",
-            question.retrieval_ms, (question.category,),
         )  # fmt: skip

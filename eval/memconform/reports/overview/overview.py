@@ -27,6 +27,7 @@ from memconform.reports.overview.groups import (
     compare_with_baselines,
     group_runs,
 )
+from memconform.reports.overview.replays import run_of_replay
 from memconform.reports.overview.sources import (
     Source,
     find_sources,
@@ -37,7 +38,8 @@ from memconform.reports.overview.sources import (
 from memconform.reports.progress import StepProgress
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.provenance import ReportHeader
-from memconform.storage.writing import json_bytes
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import json_bytes, replacing
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -94,10 +96,20 @@ class StoredResults:
             for index, run in enumerate(read_run_report(source)):
                 # A file of its own, so that its questions can be streamed.
                 path = self.folder / f"{len(self.sources)}-{index}.json"
-                path.write_bytes(json_bytes(run))
+                with replacing(path) as file:
+                    file.write_json(run, indent=None)
                 self._add_run(path, output)
         elif (document := read_document(source)) not in self.documents:
             self.documents.append(document)
+            if isinstance(document, LmeResult):
+                self._add_replay(document, output)
+
+    def _add_replay(self, replay: LmeResult, output: Path) -> None:
+        summary, questions = run_of_replay(replay)
+        path = self.folder / f"{len(self.sources)}-replay.json"
+        with replacing(path) as file:
+            write_result(file, summary, map(json_bytes, questions))
+        self._add_run(path, output)
 
     def _add_run(self, path: Path, output: Path) -> None:
         [run] = load_runs([str(path)], output)

@@ -44,7 +44,7 @@ func open(
 	ctx context.Context, home Home, id string, embedder embed.Embedder, staging *files.Staging,
 ) (*Brain, error) {
 	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), staging: staging, feed: feed.New()}
-	owner, err := lock(b.layout.lock)
+	owner, err := files.LockFile(b.layout.lock)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func open(
 
 // Description returns the brain's description, nil if it has none.
 func (b *Brain) Description() (*string, error) {
-	text, err := os.ReadFile(b.layout.description)
+	text, err := files.ReadRegular(b.layout.description)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"memoryd/internal/files"
@@ -83,7 +82,7 @@ func (b *Brain) commit(
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(b.layout.sidecars, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := files.MakeFolder(b.layout.sidecars); err != nil {
 		return err
 	}
 	placed, err := files.Place(b.staging, contents, removed)

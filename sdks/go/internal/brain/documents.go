@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"syscall"
 
 	"memoryd/internal/files"
 	"memoryd/internal/index"
@@ -40,7 +39,7 @@ func (b *Brain) Open(path string) (document *os.File, err error) {
 	err = b.readFiles(func(documents *files.Tree) error {
 		kind, _, err := documents.Find(path)
 		if err == nil && kind == files.Regular {
-			document, err = os.OpenFile(files.Join(b.layout.documents, path), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+			document, err = files.OpenRegular(files.Join(b.layout.documents, path))
 		}
 		if err == nil && document == nil || errors.Is(err, fs.ErrNotExist) {
 			return problem.New(problem.NotFound, "no document %q", path)

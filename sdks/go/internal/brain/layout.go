@@ -8,6 +8,8 @@ import (
 	"memoryd/internal/files"
 )
 
+const indexSuffix = ".sqlite"
+
 // Home is the state folder.
 type Home string
 
@@ -21,7 +23,7 @@ func (h Home) layout(id string) layout {
 		documents:   filepath.Join(string(h), "brains", id),
 		sidecars:    filepath.Join(string(h), "meta", id),
 		description: filepath.Join(string(h), "descriptions", id+".txt"),
-		index:       filepath.Join(string(h), "index", "go", id+".sqlite"),
+		index:       filepath.Join(string(h), "index", "go", id+indexSuffix),
 		lock:        filepath.Join(string(h), "index", "go", id+".lock"),
 	}
 }

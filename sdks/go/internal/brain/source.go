@@ -1,12 +1,10 @@
 package brain
 
 import (
-	"context"
 	"maps"
 	"unicode/utf8"
 
 	"memoryd/internal/chunk"
-	"memoryd/internal/embed"
 	"memoryd/internal/files"
 	"memoryd/internal/frontmatter"
 	"memoryd/internal/index"
@@ -42,46 +40,4 @@ func parseDocument(path string, content []byte, sidecar Sidecar) (index.Document
 	}
 	maps.Copy(doc.Metadata, sidecar.Metadata)
 	return doc, nil
-}
-
-// vectors caches embedded texts, so that a change drafted again is not embedded again.
-type vectors map[string]embed.Vector
-
-// missing lists the chunks without a vector, in order.
-func (v vectors) missing(documents []index.Document) []string {
-	var texts []string
-	for _, doc := range documents {
-		for _, text := range doc.Chunks {
-			if _, known := v[text]; !known {
-				texts = append(texts, text)
-			}
-		}
-	}
-	return texts
-}
-
-// embed embeds all texts with one call and adds their vectors.
-func (v vectors) embed(ctx context.Context, embedder embed.Embedder, texts []string) error {
-	if len(texts) == 0 {
-		return nil
-	}
-	embedded, err := embedder.Embed(ctx, texts)
-	if err != nil {
-		return err
-	}
-	for i, text := range texts {
-		v[text] = embedded[i]
-	}
-	return nil
-}
-
-// assign sets the vectors of all documents.
-func (v vectors) assign(documents []index.Document) {
-	for i := range documents {
-		doc := &documents[i]
-		doc.Vectors = make([]embed.Vector, len(doc.Chunks))
-		for n, text := range doc.Chunks {
-			doc.Vectors[n] = v[text]
-		}
-	}
 }

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/files"
+	"memoryd/internal/index"
 	"memoryd/internal/problem"
 )
 
@@ -33,19 +35,6 @@ type Store struct {
 	closeOnce sync.Once
 }
 
-// opening is a reconciliation that requests wait for. It outlives the request that began it: a brain
-// that takes longer to open than its clients wait would otherwise never open.
-type opening struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed when brain and err are set
-	brain  *Brain
-	err    error
-}
-
-// gate admits one caller at a time to open, create or delete a brain. It is a channel, not a mutex,
-// because opening may wait for an embedder, and callers that queue for it may be cancelled.
-type gate chan struct{}
-
 // NewStore returns a store and creates the state folder if necessary. The embedder may be nil.
 func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	absolute, err := filepath.Abs(string(home))
@@ -60,12 +49,42 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 		return nil, err
 	}
 	// Before any brain is opened, because opening reconciles the index with the files.
-	store.staging, err = files.OpenStaging(absolute)
-	return store, err
+	if store.staging, err = files.OpenStaging(absolute); err != nil {
+		return nil, err
+	}
+	store.removeOrphans()
+	return store, nil
 }
 
-// Warm opens all brains. One that fails is retried when it is next requested.
-func (s *Store) Warm(ctx context.Context) {
+// removeOrphans removes the indexes of brains whose folder was removed by hand while no daemon ran: they
+// hold the text of the documents.
+func (s *Store) removeOrphans() {
+	entries, err := os.ReadDir(filepath.Dir(s.home.layout("").index))
+	for _, entry := range entries {
+		end := strings.LastIndex(entry.Name(), indexSuffix)
+		if end < 0 || checkID(entry.Name()[:end]) != nil {
+			continue
+		}
+		if layout := s.home.layout(entry.Name()[:end]); !files.Exists(layout.documents) {
+			err = errors.Join(err, removeOrphan(layout))
+		}
+	}
+	if err != nil {
+		slog.Warn("cannot remove the index of a brain that is gone", "error", err)
+	}
+}
+
+// removeOrphan leaves an index that another daemon holds.
+func removeOrphan(layout layout) error {
+	owner, err := files.LockFile(layout.lock)
+	if err != nil || owner == nil {
+		return err
+	}
+	return errors.Join(index.Remove(layout.index), owner.Close())
+}
+
+// OpenAll opens all brains. One that fails is retried when it is next requested.
+func (s *Store) OpenAll(ctx context.Context) {
 	ids, err := s.IDs()
 	if err != nil {
 		slog.ErrorContext(ctx, "cannot list the brains", "error", err)
@@ -129,54 +148,6 @@ func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
 			return o.brain, o.err
 		}
 	}
-}
-
-// opening returns the current opening of a brain, or begins one.
-func (s *Store) opening(ctx context.Context, id string) (*opening, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.openings[id]; o != nil {
-		return o, nil
-	}
-	select {
-	case <-s.closing:
-		return nil, context.Canceled
-	default:
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	o := &opening{cancel: cancel, done: make(chan struct{})}
-	s.openings[id] = o
-	s.running.Add(1)
-	go func() {
-		defer s.running.Done()
-		defer cancel()
-		go func() {
-			select {
-			case <-s.closing:
-				cancel()
-			case <-o.done:
-			}
-		}()
-		o.err = s.exclusively(ctx, id, func() (err error) {
-			o.brain, err = s.open(ctx, id)
-			if err == nil && !o.brain.upToDate.Load() {
-				err = o.brain.reconcile(ctx)
-			}
-			return err
-		})
-		s.end(id, o)
-	}()
-	return o, nil
-}
-
-// end lets those go on who wait for the opening.
-func (s *Store) end(id string, o *opening) {
-	s.mu.Lock()
-	if s.openings[id] == o {
-		delete(s.openings, id)
-	}
-	s.mu.Unlock()
-	close(o.done)
 }
 
 // Create creates an empty brain; the description may be nil.
@@ -268,50 +239,10 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// exclusively runs act while no other caller opens, creates or deletes the brain.
-func (s *Store) exclusively(ctx context.Context, id string, act func() error) error {
-	s.mu.Lock()
-	g, ok := s.gates[id]
-	if !ok {
-		g = make(gate, 1)
-		s.gates[id] = g
-	}
-	s.mu.Unlock()
-	select {
-	case g <- struct{}{}:
-		defer func() { <-g }()
-		return act()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (s *Store) cached(id string) *Brain {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.brains[id]
-}
-
-// open returns a brain whose index may be out of date.
-func (s *Store) open(ctx context.Context, id string) (*Brain, error) {
-	if b := s.cached(id); b != nil {
-		return b, nil
-	}
-	if err := s.Check(id); err != nil {
-		return nil, err
-	}
-	b, err := open(ctx, s.home, id, s.embedder, s.staging)
-	if err != nil {
-		return nil, err
-	}
-	b.refresh = func(ctx context.Context) error {
-		_, err := s.Get(ctx, id)
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.brains[id] = b
-	return b, nil
 }
 
 // Check returns an error if the id is invalid or no brain has it.

@@ -37,7 +37,7 @@ func TestBrainWithUnavailableEmbedderIsRetried(t *testing.T) {
 	_ = store.Close()
 	embedder := &unavailableEmbedder{}
 	store = newTestStore(t, home, embedder)
-	store.Warm(t.Context())
+	store.OpenAll(t.Context())
 	_, err := store.Get(t.Context(), "b")
 	expectCode(t, err, problem.BadGateway)
 	embedder.available = true

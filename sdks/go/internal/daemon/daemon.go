@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"memoryd/internal/api"
 	"memoryd/internal/brain"
 	"memoryd/internal/config"
-	"memoryd/internal/httpapi"
 )
 
 // Version is the daemon's version.
@@ -25,6 +25,9 @@ const (
 	// grace is how long open requests may take to finish at shutdown, for which the contract
 	// allows 5 s in total.
 	grace = 2 * time.Second
+
+	// headLimit is the maximum size of a request's line and headers, in bytes, which anybody can send.
+	headLimit = 64 << 10
 
 	// pingAfter is well below the 25 s of silence that the contract allows.
 	pingAfter = 15 * time.Second
@@ -75,9 +78,9 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	go func() {
 		defer warming.Done()
 		// In the background: a request waits for its own brain only.
-		store.Warm(ctx)
+		store.OpenAll(ctx)
 	}()
-	api := &httpapi.API{
+	api := &api.API{
 		Version:   Version,
 		RunID:     c.RunID,
 		Store:     store,
@@ -110,6 +113,7 @@ func serve(
 	server := &http.Server{
 		Handler:           markParsed(handler),
 		ReadHeaderTimeout: headTimeout,
+		MaxHeaderBytes:    headLimit,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ConnContext:       withConnection,
 		ConnState:         expectRequest,

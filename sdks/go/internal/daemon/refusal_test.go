@@ -200,3 +200,33 @@ func TestRequestThatNeverEndsIsEnded(t *testing.T) {
 		_ = connection.Close()
 	}
 }
+
+// The bytes of both requests arrive together, so that net/http reads nothing for the second one.
+func TestInvalidRequestThatArrivesWithAValidOneIsAProblem(t *testing.T) {
+	address := start(t, Options{})
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	_ = connection.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(connection, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(connection)
+	for _, want := range []struct {
+		status    int
+		mediaType string
+	}{{200, "application/json"}, {400, problem.MediaType}} {
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != want.status || response.Header.Get("Content-Type") != want.mediaType {
+			t.Errorf("%d %v, want %+v", response.StatusCode, response.Header, want)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

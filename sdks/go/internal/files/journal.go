@@ -72,7 +72,7 @@ func endJournal(change string) error {
 
 // readJournal returns the steps of a change; it fails if a line is not a step.
 func readJournal(change string) ([]step, error) {
-	encoded, err := os.ReadFile(filepath.Join(change, journalName))
+	encoded, err := ReadRegular(filepath.Join(change, journalName))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -63,4 +64,22 @@ func (l *databaseLock) release() error { return errors.Join(l.conn.Close(), l.db
 func hasCode(err error, code int) bool {
 	var refused *sqlite.Error
 	return errors.As(err, &refused) && refused.Code()&0xFF == code
+}
+
+// LockFile locks a file for this process until the file is closed, which the operating system does
+// when the process dies. It returns nil if another process holds the lock.
+func LockFile(file string) (*os.File, error) {
+	handle, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(handle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return handle, nil
+	}
+	_ = handle.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, err
 }

@@ -64,13 +64,25 @@ func (t *Tree) look(name string) (Kind, fs.FileInfo, error) {
 // Kind returns what is at a path, as of the first call for it.
 func (t *Tree) Kind(name string) (Kind, error) {
 	if name == "." {
-		return Folder, nil
+		return t.rootKind(), nil
 	}
 	if kind, known := t.seen[name]; known {
 		return kind, nil
 	}
 	kind, _, err := t.Find(name)
 	return kind, err
+}
+
+// rootKind is Absent for a root that is a link, so that nothing is below it.
+func (t *Tree) rootKind() Kind {
+	kind, known := t.seen["."]
+	if !known {
+		if Exists(t.root) {
+			kind = Folder
+		}
+		t.seen["."] = kind
+	}
+	return kind
 }
 
 // lookAhead is how many names of a folder are read at once; usually the first is a document.
@@ -131,7 +143,7 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	if kind, _, err := t.Find(name); err != nil || kind != Regular {
 		return nil, err
 	}
-	content, err := os.ReadFile(Join(t.root, name))
+	content, err := ReadRegular(Join(t.root, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -5,9 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from memoryd.config import Config
+from memoryd.config import Config, ConfigError
 from memoryd.daemon.daemon import ListenError, run
-from memoryd.daemon.providers import ConfigError
 
 
 def main(argv: list[str] | None = None) -> int:

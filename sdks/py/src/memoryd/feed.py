@@ -1,24 +1,18 @@
-"""The feed of a brain's changes, and its event streams."""
+"""The feed of a brain's changes."""
 
 import asyncio
-import json
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from memoryd.moment import rfc3339
 
 _QUEUE_LIMIT = 1_024
-"""A stream with so many unsent changes when another commit comes is ended, after those changes."""
-
-_SILENCE_S = 15.0
-
-_READY = b"event: ready\ndata: ok\n\n"
-
-_PING = b"event: ping\ndata: ok\n\n"
+"""With so many unsent changes when another commit comes, a subscription ends, after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +23,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
-    """Encoded only when it is sent: a thousand events of a batch may share a long reason."""
+class Event:
+    """A committed change."""
 
     id: int
     change: Change
     reason: str | None
     when: str
 
-    def encoded(self) -> bytes:
-        data = {"kind": self.change.kind, "path": self.change.path}
-        optional = {"old_path": self.change.old_path, "reason": self.reason}
-        data |= {key: value for key, value in optional.items() if value is not None}
-        text = json.dumps(data | {"when": self.when}, ensure_ascii=False)
-        return f"event: change\nid: {self.id}\ndata: {text}\n\n".encode()
-
 
 class Feed:
-    """Publishes the changes of one brain, from worker threads to listeners on event loops."""
+    """Publishes the changes of one brain, from worker threads to subscriptions on event loops."""
 
-    def __init__(self, silence_s: float = _SILENCE_S) -> None:
-        self._silence_s = silence_s
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: set[_Listener] = set()
+        self._subscriptions: set[Subscription] = set()
         self._ended = False
         # Ids increase across restarts too, up to a million changes a second.
         self._last_id = time.time_ns() // 1_000
@@ -59,57 +45,56 @@ class Feed:
     def publish(self, changes: Sequence[Change], reason: str | None = None) -> None:
         """Announce the changes of a commit. Called inside it: ids follow the order of commits."""
         if not changes:
-            # An empty wakeup would end the streams.
+            # An empty wakeup would end the subscriptions.
             return
         when = rfc3339(time.time())
         with self._lock:
-            if not self._listeners:
+            if not self._subscriptions:
                 return
             events = [
-                _Event(id_, change, reason, when)
+                Event(id_, change, reason, when)
                 for id_, change in enumerate(changes, self._last_id + 1)
             ]
             self._last_id += len(changes)
-            for listener in self._listeners:
-                listener.send(events)
+            for subscription in self._subscriptions:
+                subscription.send(events)
 
     def end(self) -> None:
-        """End all streams, and every later one at once."""
+        """End all subscriptions, and every later one at once."""
         with self._lock:
             self._ended = True
-            for listener in self._listeners:
-                listener.end()
+            for subscription in self._subscriptions:
+                subscription.end()
 
-    async def events(self) -> AsyncGenerator[bytes, None]:
-        """Stream server-sent events: `ready`, then every later change."""
-        listener = _Listener()
+    @contextmanager
+    def subscribe(self) -> Iterator["Subscription"]:
+        """Subscribe to every change that is committed within the block."""
+        subscription = Subscription()
         with self._lock:
-            self._listeners.add(listener)
+            self._subscriptions.add(subscription)
             if self._ended:
-                listener.end()
+                subscription.end()
         try:
-            yield _READY
-            while data := await listener.receive(self._silence_s):
-                yield data
+            yield subscription
         finally:
             with self._lock:
-                self._listeners.discard(listener)
+                self._subscriptions.discard(subscription)
 
 
-class _Listener:
+class Subscription:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[_Event] = deque()
+        self._queue: deque[Event] = deque()
         self._wakeup = asyncio.Event()
         self._ended = False
 
-    def send(self, events: Sequence[_Event]) -> None:
+    def send(self, events: Sequence[Event]) -> None:
         self._loop.call_soon_threadsafe(self._enqueue, events)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._end)
 
-    def _enqueue(self, events: Sequence[_Event]) -> None:
+    def _enqueue(self, events: Sequence[Event]) -> None:
         # The changes of a commit are queued together, so a large batch alone ends no stream.
         if len(self._queue) >= _QUEUE_LIMIT:
             self._end()
@@ -121,13 +106,10 @@ class _Listener:
         self._ended = True
         self._wakeup.set()
 
-    async def receive(self, silence_s: float) -> bytes:
-        """Wait for an event; returns a ping after a silence, and nothing at the end."""
+    async def receive(self, silence_s: float) -> Event | None:
+        """Wait for the next event; None at the end. Raises TimeoutError after a silence."""
         if not self._queue and not self._ended:
             self._wakeup.clear()
-            try:
-                async with asyncio.timeout(silence_s):
-                    await self._wakeup.wait()
-            except TimeoutError:
-                return _PING
-        return self._queue.popleft().encoded() if self._queue else b""
+            async with asyncio.timeout(silence_s):
+                await self._wakeup.wait()
+        return self._queue.popleft() if self._queue else None

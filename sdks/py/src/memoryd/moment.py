@@ -3,9 +3,18 @@
 import re
 from datetime import UTC, date, datetime
 
+_FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
+
+_LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+
 
 def rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    """The time, or the nearest one that RFC 3339 can express: files may have others."""
+    return (
+        datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
+        .isoformat()
+        .replace("+00:00", "Z")
+    )
 
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -1,19 +1,20 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
-import type { Embedder } from "../embedding/embedder.js";
-import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
+import type { Embedder } from "../embed/embed.js";
+import { Feed } from "../feed.js";
+import { lockFile, type Lock } from "../files/lock.js";
+import { isHidden, sidecarOf } from "../files/path.js";
+import { place } from "../files/placement.js";
+import type { Staging } from "../files/staging.js";
+import { contentOf, stampOf, Tree } from "../files/tree.js";
+import { type Counts, type IndexedDocument, Index } from "../index/index.js";
 import { Problem } from "../problem.js";
-import { Feed } from "./changes.js";
-import { toIndexedDocument, readSidecar } from "./document.js";
 import { Draft } from "./draft.js";
-import type { Edit } from "./edits.js";
-import type { BrainPaths } from "./home.js";
-import { acquire, type Lock } from "./lock.js";
-import { isHidden, sidecarOf } from "./paths.js";
-import { place } from "./placement.js";
+import type { BrainPaths } from "./layout.js";
+import type { Edit } from "./operation.js";
 import { reconcile } from "./reconcile.js";
-import type { Staging } from "./staging.js";
-import { contentOf, stampOf, Tree } from "./tree.js";
+import { readSidecar } from "./sidecar.js";
+import { toIndexedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
 
 /** A document whose files are not in place yet, so that it has no stamp. */
@@ -25,8 +26,8 @@ export class Brain {
   readonly #documents: Tree;
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
-  readonly #index: SearchIndex;
-  readonly #changes = new Feed();
+  readonly #index: Index;
+  readonly #feed = new Feed();
   #commits = 0;
   #closed = false;
 
@@ -42,7 +43,17 @@ export class Brain {
     embedder: Embedder | undefined,
     signal: AbortSignal,
   ): Promise<Brain> {
-    const brain = new Brain(id, paths, staging, embedder);
+    const lock = lockFile(paths.lock);
+    let index: Index;
+    try {
+      // If another TypeScript daemon owns the index file, this one builds its own in memory.
+      const file = lock === undefined ? ":memory:" : paths.index;
+      index = await Index.open(file, embedder?.name ?? "none", signal);
+    } catch (error) {
+      lock?.release();
+      throw error;
+    }
+    const brain = new Brain(id, paths, staging, embedder, index, lock);
     try {
       await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
       return brain;
@@ -57,24 +68,19 @@ export class Brain {
     paths: BrainPaths,
     staging: Staging,
     readonly embedder: Embedder | undefined,
+    index: Index,
+    lock: Lock | undefined,
   ) {
     this.#paths = paths;
     this.#staging = staging;
     this.#documents = new Tree(paths.documents);
     this.#sidecars = new Tree(paths.sidecars);
-    this.#lock = acquire(paths.lock);
-    try {
-      // If another TypeScript daemon owns the index file, this one builds its own in memory.
-      const file = this.#lock === undefined ? ":memory:" : paths.index;
-      this.#index = SearchIndex.open(file, embedder?.name ?? "none");
-    } catch (error) {
-      this.#lock?.release();
-      throw error;
-    }
+    this.#index = index;
+    this.#lock = lock;
   }
 
   /** @throws Problem `not_found` if the brain was deleted or closed. */
-  get index(): SearchIndex {
+  get index(): Index {
     this.#requireOpen();
     return this.#index;
   }
@@ -86,9 +92,9 @@ export class Brain {
   }
 
   /** The feed of changes; throws as `index` does. */
-  get changes(): Pick<Feed, "listen"> {
+  get feed(): Pick<Feed, "subscribe"> {
     this.#requireOpen();
-    return this.#changes;
+    return this.#feed;
   }
 
   get description(): string | undefined {
@@ -106,7 +112,7 @@ export class Brain {
    * @returns The number of chunks by path, for each written document that is not hidden.
    * @throws Problem Whatever the edit throws; `bad_gateway` or `timeout` if the embedder fails.
    */
-  async edit(
+  async change(
     edit: Edit,
     signal: AbortSignal,
     reason?: string,
@@ -127,7 +133,7 @@ export class Brain {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#changes.end();
+    this.#feed.end();
     try {
       this.#index.close();
     } finally {
@@ -155,7 +161,7 @@ export class Brain {
       index.apply(stamped, draft.removed);
     });
     this.#commits++;
-    this.#changes.publish(draft.changes, reason);
+    this.#feed.publish(draft.changes, reason);
   }
 
   #requireOpen(): void {

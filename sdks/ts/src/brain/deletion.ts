@@ -1,11 +1,11 @@
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { removeDatabase } from "../index/database.js";
-import type { BrainPaths } from "./home.js";
-import { acquire } from "./lock.js";
-import type { Staging } from "./staging.js";
-import { statusOf } from "./tree.js";
+import { lockFile } from "../files/lock.js";
+import type { Staging } from "../files/staging.js";
+import { statusOf } from "../files/tree.js";
+import { removeDatabase } from "../index/file.js";
+import type { BrainPaths } from "./layout.js";
 
 /**
  * Move the files of a closed brain into a new folder of `staging`; returns that folder.
@@ -34,7 +34,7 @@ export function removeLeftovers({ sidecars, description }: BrainPaths, trash: st
 
 /** Remove the index of a closed brain, unless it belongs to another daemon. */
 export function removeIndex({ index, lock }: BrainPaths): void {
-  const indexLock = acquire(lock);
+  const indexLock = lockFile(lock);
   if (indexLock !== undefined) removeDatabase(index);
   indexLock?.release();
 }

@@ -1,10 +1,10 @@
 /** Pending changes to a brain's documents, layered over the files on disk. */
 
+import type { Change } from "../feed.js";
+import { documentOfSidecar, parents, sidecarOf } from "../files/path.js";
+import type { FileChange } from "../files/placement.js";
+import type { Tree } from "../files/tree.js";
 import { Problem } from "../problem.js";
-import type { Change } from "./changes.js";
-import { documentOfSidecar, parents, sidecarOf } from "./paths.js";
-import type { FileChange } from "./placement.js";
-import type { Tree } from "./tree.js";
 
 /** The bytes of a document's files. */
 export interface StoredDocument {

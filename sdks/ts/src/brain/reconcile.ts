@@ -2,11 +2,12 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-import type { Embedder } from "../embedding/embedder.js";
-import type { IndexedDocument, SearchIndex } from "../index/searchIndex.js";
-import { toIndexedDocument, readSidecar } from "./document.js";
-import { isHidden, pathFault, sidecarOf } from "./paths.js";
-import { stampOf, type Tree } from "./tree.js";
+import type { Embedder } from "../embed/embed.js";
+import { isHidden, pathFault, sidecarOf } from "../files/path.js";
+import { stampOf, type Tree } from "../files/tree.js";
+import type { IndexedDocument, Index } from "../index/index.js";
+import { readSidecar } from "./sidecar.js";
+import { toIndexedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
 
 /**
@@ -29,7 +30,7 @@ interface ChangedFile {
  * @throws Problem `bad_gateway` or `timeout` if the embedder fails; or the reason of `signal`.
  */
 export async function reconcile(
-  index: SearchIndex,
+  index: Index,
   documents: Tree,
   sidecars: Tree,
   embedder: Embedder | undefined,

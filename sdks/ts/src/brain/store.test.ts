@@ -15,9 +15,9 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import { DatabaseSync } from "@photostructure/sqlite";
 
-import type { Embedder } from "../embedding/embedder.js";
-import { FeatureHash } from "../embedding/featureHash.js";
-import { SearchIndex } from "../index/searchIndex.js";
+import type { Embedder } from "../embed/embed.js";
+import { FeatureHash } from "../embed/featureHash.js";
+import { Index } from "../index/index.js";
 import { Problem } from "../problem.js";
 import { changesLeft, ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
@@ -141,7 +141,7 @@ test("a file and a folder of the same name conflict", async () => {
 test("a write that fails midway changes nothing", async (t) => {
   const brain = await store.create("b", undefined);
   await ingest(brain, [note("a.md", "zebra", { title: "old" })]);
-  t.mock.method(SearchIndex.prototype, "apply", () => {
+  t.mock.method(Index.prototype, "apply", () => {
     throw new Error("ENOSPC: no space left on device");
   });
   const documents = [note("new/b.md", "giraffe"), note("a.md", "giraffe", { title: "new" })];

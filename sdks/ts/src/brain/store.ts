@@ -6,13 +6,13 @@ import { join } from "node:path";
 
 import type { Logger } from "pino";
 
-import type { Embedder } from "../embedding/embedder.js";
+import type { Embedder } from "../embed/embed.js";
+import { Staging } from "../files/staging.js";
+import { statusOf } from "../files/tree.js";
 import { invalid, Problem } from "../problem.js";
 import { Brain } from "./brain.js";
 import { moveToTrash, removeIndex, removeLeftovers } from "./deletion.js";
-import { Home, type BrainPaths } from "./home.js";
-import { Staging } from "./staging.js";
-import { statusOf } from "./tree.js";
+import { Home, type BrainPaths } from "./layout.js";
 
 const ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -40,6 +40,22 @@ export class BrainStore {
     // Before any brain is opened, because opening reconciles the index with the files.
     this.#staging = new Staging(this.#home.staging);
     this.#report(this.#staging.faults);
+    this.#removeOrphans();
+  }
+
+  /**
+   * Remove the indexes of brains whose folder was removed by hand while no daemon ran: they hold the text
+   * of the documents.
+   */
+  #removeOrphans(): void {
+    for (const id of this.#home.indexedIds()) {
+      if (!isId(id) || statusOf(this.#home.of(id).documents)?.isDirectory()) continue;
+      try {
+        removeIndex(this.#home.of(id));
+      } catch (error) {
+        this.#log.warn({ brain: id, reason: String(error) }, "cannot remove the index of a brain");
+      }
+    }
   }
 
   ids(): string[] {

@@ -1,4 +1,4 @@
-import type { Embedder } from "../embedding/embedder.js";
+import type { Embedder } from "../embed/embed.js";
 
 interface ChunkedDocument {
   path: string;

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { FeatureHash } from "../embedding/featureHash.js";
+import { FeatureHash } from "../embed/featureHash.js";
+import { Index } from "./index.js";
 import { breakSeal } from "./seal.js";
-import { SearchIndex } from "./searchIndex.js";
 
 const PAGE = 4096;
 const embedder = new FeatureHash();
@@ -23,7 +23,7 @@ function wordsOf(n: number): string {
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "salvage-"));
   file = join(folder, "b.sqlite");
-  const index = SearchIndex.open(file, embedder.name);
+  const index = await Index.open(file, embedder.name);
   for (let n = 0; n < 40; n++) {
     const chunks = [wordsOf(n), "with a giraffe"];
     const vectors = await embedder.embed(chunks);
@@ -40,7 +40,7 @@ afterEach(() => {
 
 /** Open the index and check that it finds each document that it has, by its words and by its vector. */
 async function requireSound(what: string): Promise<number> {
-  const index = SearchIndex.open(file, embedder.name);
+  const index = await Index.open(file, embedder.name);
   const paths = [...index.stamps().keys()];
   const { length } = paths;
   assert.deepEqual(
@@ -64,9 +64,9 @@ async function requireSound(what: string): Promise<number> {
   return length;
 }
 
-test("an index that was closed is sealed, once", () => {
-  assert.equal(breakSeal(file), true);
-  assert.equal(breakSeal(file), false);
+test("an index that was closed is sealed, once", async () => {
+  assert.equal(await breakSeal(file, () => Promise.resolve()), true);
+  assert.equal(await breakSeal(file, () => Promise.resolve()), false);
 });
 
 test("an index without its seal keeps its documents", async () => {

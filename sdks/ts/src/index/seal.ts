@@ -15,6 +15,9 @@ import {
   writeFileSync,
 } from "node:fs";
 
+/** Lets other requests have their turn; throws if the index is not to be opened any more. */
+export type YieldTurn = () => Promise<void>;
+
 const CHUNK_BYTES = 1 << 20;
 
 /** Seal a file that was closed properly. Without it, the file is only slower to open. */
@@ -30,12 +33,12 @@ export function seal(file: string): void {
 }
 
 /** Whether the file is as it was when it was sealed. It may be written from now on. */
-export function breakSeal(file: string): boolean {
+export async function breakSeal(file: string, yieldTurn: YieldTurn): Promise<boolean> {
   if (!existsSync(sealOf(file))) return false;
   const expected = readFileSync(sealOf(file));
   rmSync(sealOf(file));
   if (existsSync(`${file}-wal`) || !existsSync(file)) return false;
-  return expected.equals(Buffer.from(digestOf(file)));
+  return expected.equals(Buffer.from(await slowDigestOf(file, yieldTurn)));
 }
 
 /** The digest of what a document is indexed with; null differs from empty. */
@@ -58,13 +61,29 @@ function sealOf(file: string): string {
 
 function digestOf(file: string): string {
   const hash = createHash("sha256");
+  for (const piece of piecesOf(file)) hash.update(piece);
+  return hash.digest("hex");
+}
+
+/** As `digestOf`, while other requests are served. */
+async function slowDigestOf(file: string, yieldTurn: YieldTurn): Promise<string> {
+  const hash = createHash("sha256");
+  for (const piece of piecesOf(file)) {
+    hash.update(piece);
+    await yieldTurn();
+  }
+  return hash.digest("hex");
+}
+
+/** The content of a file; each piece is valid until the next one. */
+function* piecesOf(file: string): Generator<Buffer> {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   const descriptor = openSync(file, "r");
   try {
     for (;;) {
       const length = readSync(descriptor, buffer);
-      if (length === 0) return hash.digest("hex");
-      hash.update(buffer.subarray(0, length));
+      if (length === 0) return;
+      yield buffer.subarray(0, length);
     }
   } finally {
     closeSync(descriptor);

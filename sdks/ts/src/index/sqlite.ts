@@ -22,7 +22,6 @@ export interface Statement<Parameters extends Parameter[], Row extends unknown[]
   run(...parameters: Parameters): unknown;
   get(...parameters: Parameters): Row | undefined;
   all(...parameters: Parameters): Row[];
-  iterate(...parameters: Parameters): Iterable<Row>;
 }
 
 /**
@@ -115,6 +114,6 @@ export function isDamage(error: unknown): boolean {
 function resultCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined;
   if (error.errcode !== undefined) return error.errcode & 0xff;
-  // The library's `all` and `iterate` report the message alone.
+  // The library's `all` reports the message alone.
   return error.message === "database disk image is malformed" ? SQLITE_CORRUPT : undefined;
 }

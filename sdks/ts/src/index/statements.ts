@@ -7,9 +7,12 @@ type Text = string | Uint8Array;
 export class Statements {
   readonly stamps: Statement<[], [path: string, stamp: string]>;
   readonly counts: Statement<[], [documents: number, chunks: number, vectors: number]>;
-  readonly filterables: Statement<[], [path: string, sessionId: Uint8Array | null, tags: string]>;
+  readonly filterables: Statement<
+    [after: string, limit: number],
+    [path: string, sessionId: Uint8Array | null, tags: string]
+  >;
   readonly entries: Statement<
-    [],
+    [after: number, limit: number],
     [id: number, path: string, ordinal: number, vector: Uint8Array | null]
   >;
   readonly matches: Statement<[expression: string], [id: number, score: number]>;
@@ -43,9 +46,12 @@ export class Statements {
       "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks",
     );
     this.filterables = database.prepare(
-      "SELECT path, CAST(session_id AS BLOB), tags FROM documents",
+      "SELECT path, CAST(session_id AS BLOB), tags FROM documents WHERE path > ?" +
+        " ORDER BY path LIMIT ?",
     );
-    this.entries = database.prepare("SELECT id, path, ordinal, vector FROM chunks ORDER BY id");
+    this.entries = database.prepare(
+      "SELECT id, path, ordinal, vector FROM chunks WHERE id > ? ORDER BY id LIMIT ?",
+    );
     this.matches = database.prepare(
       "SELECT rowid, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
     );

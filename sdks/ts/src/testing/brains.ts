@@ -3,15 +3,15 @@ import { join } from "node:path";
 
 import { pino } from "pino";
 
-import { BrainStore } from "../brain/store.js";
 import type { Brain } from "../brain/brain.js";
-import type { NewDocument, Sidecar } from "../brain/document.js";
-import { batchIngestEdit } from "../brain/edits.js";
-import type { Embedder } from "../embedding/embedder.js";
-import { FeatureHash } from "../embedding/featureHash.js";
-import type { Filters } from "../ranking/filters.js";
-import type { RetrievalRequest } from "../ranking/plan.js";
-import { type RetrievalResult, Retriever } from "../ranking/retrieval.js";
+import { batchIngestEdit, type NewDocument } from "../brain/ingest.js";
+import type { Sidecar } from "../brain/sidecar.js";
+import { BrainStore } from "../brain/store.js";
+import type { Embedder } from "../embed/embed.js";
+import { FeatureHash } from "../embed/featureHash.js";
+import type { Filters } from "../index/filter.js";
+import type { RetrievalRequest } from "../retrieve/plan.js";
+import { type RetrievalResult, Retriever } from "../retrieve/retrieve.js";
 
 export const NEVER = new AbortController().signal;
 
@@ -33,7 +33,7 @@ export function ingest(
   brain: Brain,
   documents: readonly NewDocument[],
 ): Promise<ReadonlyMap<string, number>> {
-  return brain.edit(batchIngestEdit(documents), NEVER);
+  return brain.change(batchIngestEdit(documents), NEVER);
 }
 
 export function retrieve(

@@ -4,8 +4,8 @@ import { join } from "node:path";
 
 import { pino } from "pino";
 
-import { type Daemon, serve } from "../serve.js";
-import { type Environment, settingsFrom } from "../settings.js";
+import { type Environment, configFromEnv } from "../config.js";
+import { type Daemon, serve } from "../daemon/daemon.js";
 
 export const FAKES = { JB_EMBED_PROVIDER: "fake", JB_LLM_PROVIDER: "fake" };
 
@@ -26,7 +26,7 @@ export class TestDaemon {
   static async start(env: Environment = FAKES, root = temporaryFolder()): Promise<TestDaemon> {
     const log = pino({ level: "silent" });
     const options = { host: "127.0.0.1", port: 0, root };
-    return new TestDaemon(root, await serve(options, settingsFrom(env), log));
+    return new TestDaemon(root, await serve(options, configFromEnv(env), log));
   }
 
   async stop(): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { parseFrontMatter } from "./frontMatter.js";
+import { parseFrontMatter } from "../frontmatter.js";
 import { trimCharacters } from "./trim.js";
 
 test("trims both ends and nothing inside", () => {

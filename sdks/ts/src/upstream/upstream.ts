@@ -1,13 +1,23 @@
 /** Calls to a service, with a timeout on silence and failures turned into Problems. */
 
 import { Problem } from "../problem.js";
-import { Watchdog } from "./watchdog.js";
+import { Watchdog } from "./silence.js";
 
 /** Retries after a response of 429 or 5xx, or a failed connection. */
 export const RETRIES = 2;
 
 /** Characters of an upstream's error message that are passed on. */
 const MESSAGE_LENGTH = 300;
+
+/** A service and how to reach it. */
+export interface Connection {
+  name: string;
+  apiKey: string;
+  /** Undefined for the client's default. */
+  baseURL: string | undefined;
+  /** How long the service may be silent. */
+  seconds: number;
+}
 
 export class Upstream {
   /**

@@ -179,7 +179,7 @@ function traces(questions, details) {
 }
 
 function repeating(questions, details, at) {
-  const parts = questions.runs.map((run) => command([...run.repeat, "--ids", questions.ids[at]].map(quoted).join(" ")));
+  const parts = questions.runs.map((run) => command([...run.repeat, ...(run.byId ? ["--ids", questions.ids[at]] : [])].map(quoted).join(" ")));
   const body = details.runs.map((run) => run.request).find(Boolean);
   if (body) {
     const route = questions.group.scenario === "search-retrieve-only" ? "search" : "ask";

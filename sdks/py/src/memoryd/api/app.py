@@ -21,6 +21,7 @@ from memoryd.api.stream import Streams
 from memoryd.api.workers import Workers
 from memoryd.brain.store import BrainStore
 from memoryd.config import Config
+from memoryd.daemon.providers import Providers, create_providers
 from memoryd.problem import CODES, Problem
 from memoryd.retrieve.retrieve import Retriever
 
@@ -32,27 +33,34 @@ _BRAIN = "/v1/brains/{brain_id}"
 
 
 def create_app(
-    config: Config, streams: Streams | None = None, *, loopback: bool = False
+    config: Config,
+    providers: Providers | None = None,
+    streams: Streams | None = None,
+    *,
+    loopback: bool = False,
 ) -> Starlette:
     """Create the application.
 
-    `streams` collects its open streams, for the server to end; `loopback` says whether the server
-    listens on a loopback address.
+    `providers` are by default those that `config` selects; `streams` collects its open streams, for
+    the server to end; `loopback` says whether the server listens on a loopback address.
     """
+
+    providers = providers or create_providers(config)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         # Threads may wait for a service; enough must be left for searches.
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         app.state.config = config
+        app.state.reader = providers.reader
         app.state.workers = Workers(_THREADS)
         app.state.streams = streams or Streams()
-        app.state.store = BrainStore(config.home, config.providers.embedder)
-        app.state.retriever = Retriever(config.query_prefix, config.providers.reranker)
+        app.state.store = BrainStore(config.home, providers.embedder)
+        app.state.retriever = Retriever(config.query_prefix, providers.reranker)
         await to_thread.run_sync(app.state.store.open_all)
         yield
         app.state.store.close()
-        for close in config.providers.close_hooks:
+        for close in providers.close_hooks:
             await close()
 
     app = Starlette(

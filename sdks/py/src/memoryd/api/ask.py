@@ -10,11 +10,12 @@ from starlette.responses import Response
 from memoryd.api.bodies import Ask
 from memoryd.api.decode import parse
 from memoryd.api.requests import body_of, brain_of, streams_of
-from memoryd.api.search import retrieve
+from memoryd.api.search import chunk_json, retrieve, trace_json
 from memoryd.api.stream import EventStream
 from memoryd.llm.llm import Usage
 from memoryd.problem import Problem
-from memoryd.reader.reader import AnswerEnd, Reader
+from memoryd.reader.reader import AnswerEnd, Question, Reader
+from memoryd.retrieve.chunk import Chunk, notes_of
 from memoryd.retrieve.retrieve import RetrievalResult
 from memoryd.upstream import UpstreamError
 from memoryd.wire import exact_json
@@ -40,19 +41,27 @@ STOPPED = b"".join(_failure("internal_error", "the daemon is stopping"))
 async def events(
     reader: Reader, request: Ask, result: RetrievalResult
 ) -> AsyncGenerator[bytes, None]:
+    chunks, trace = [chunk_json(chunk) for chunk in result.chunks], trace_json(result.trace)
     yield event(
         "retrieve",
         {
-            "chunks": result.chunks,
+            "chunks": chunks,
             "topK": request.top_k,
-            "mode": result.trace["effectiveMode"],
-            "trace": result.trace,
+            "mode": trace["effectiveMode"],
+            "trace": trace,
         },
+    )
+    question = Question(
+        text=request.question,
+        notes=notes_of(result.chunks),
+        date=request.question_date,
+        mode=request.reader_mode,
+        model=request.model,
     )
     pieces: list[str] = []
     end = AnswerEnd([])
     try:
-        async for piece in reader.read(request, result.chunks):
+        async for piece in reader.read(question):
             if isinstance(piece, AnswerEnd):
                 end = piece
             else:
@@ -74,12 +83,12 @@ async def events(
     yield event("done", done | _usage(end.usage))
 
 
-def _citation(chunk: dict[str, Any]) -> dict[str, Any]:
+def _citation(chunk: Chunk) -> dict[str, Any]:
     return {
-        "chunkId": chunk["chunkId"],
-        "path": chunk["path"],
-        "title": chunk.get("title") or chunk["path"],
-        "score": chunk["score"],
+        "chunkId": chunk.chunk_id,
+        "path": chunk.path,
+        "title": chunk.title or chunk.path,
+        "score": chunk.score,
     }
 
 
@@ -93,7 +102,7 @@ async def ask(request: Request) -> Response:
     raw = await body_of(request)
     brain = await brain_of(request)
     body = parse(Ask, raw)
-    reader = request.app.state.config.providers.reader
+    reader = request.app.state.reader
     if reader is None:
         raise Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set")
     result = await retrieve(request, brain, body.question, body)

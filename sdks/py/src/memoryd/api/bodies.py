@@ -7,11 +7,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from memoryd.moment import require_moment
+from memoryd.prompt.prompt import ReaderMode
 from memoryd.rank.rank import Fusion, Kernel
-
-Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
-
-ReaderMode = Literal["basic", "augmented"]
+from memoryd.retrieve.plan import Mode
 
 _ANNOTATION_BYTES = 4_096
 
@@ -116,7 +114,7 @@ class FilterBody(Body):
     project: str | None = None
 
 
-class Recency(Body):
+class RecencyBody(Body):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     now: DateOrDateTime
@@ -125,13 +123,13 @@ class Recency(Body):
     decay_days: float = Field(ge=1, le=36_500)
 
     @model_validator(mode="after")
-    def _weights(self) -> "Recency":
+    def _weights(self) -> "RecencyBody":
         if self.relevance + self.weight > 1:
             raise ValueError("relevance and weight must not exceed 1 together")
         return self
 
 
-class Temporal(Body):
+class TemporalBody(Body):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     at: DateOrDateTime
@@ -139,7 +137,7 @@ class Temporal(Body):
     boost: float = Field(ge=0, le=1)
 
 
-class Tuning(Body):
+class TuningBody(Body):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     fusion: Fusion | None = None
@@ -148,11 +146,11 @@ class Tuning(Body):
     pool_factor: Integer | None = Field(default=None, ge=1, le=1_000)
     pool_floor: Integer | None = Field(default=None, ge=1, le=10_000)
     kernel: Kernel | None = None
-    recency: Recency | None = None
-    temporal: Temporal | None = None
+    recency: RecencyBody | None = None
+    temporal: TemporalBody | None = None
 
 
-class RetrievalRequest(Body):
+class RetrievalBody(Body):
     """The parameters that `search` and `ask` share."""
 
     mode: Mode = "auto"
@@ -160,15 +158,15 @@ class RetrievalRequest(Body):
     candidate_k: Integer = Field(default=0, ge=0, le=10_000)
     rerank_top_n: Integer = Field(default=0, ge=0, le=1_000)
     filters: FilterBody | None = None
-    tuning: Tuning | None = None
+    tuning: TuningBody | None = None
 
 
-class Search(RetrievalRequest):
+class Search(RetrievalBody):
     query: Text
     top_k: Integer = Field(default=10, ge=1, le=1_000)
 
 
-class Ask(RetrievalRequest):
+class Ask(RetrievalBody):
     question: Text
     top_k: Integer = Field(default=5, ge=1, le=1_000)
     reader_mode: ReaderMode = "basic"

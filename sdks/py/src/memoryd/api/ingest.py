@@ -10,10 +10,10 @@ from memoryd.api.bodies import IngestBatch, IngestFile
 from memoryd.api.decode import parse, validate
 from memoryd.api.requests import DECODED_LIMIT, body_of, brain_of, require_at_most, run_cancellable
 from memoryd.api.respond import json_response
-from memoryd.brain.brain import NewDocument, StoredDocument
+from memoryd.brain.ingest import NewDocument, StoredDocument
+from memoryd.chunk import document_id
 from memoryd.files.path import canonical
 from memoryd.problem import invalid, problem_prefix
-from memoryd.text.chunking import document_id
 from memoryd.wire import exact_json
 from memoryd.wire.base64 import decode_base64
 

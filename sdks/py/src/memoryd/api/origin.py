@@ -38,7 +38,8 @@ def _foreignness(headers: list[tuple[bytes, bytes]]) -> str | None:
     """Why a request may be from a web page from elsewhere; None if it is not."""
 
     def values(name: bytes) -> list[bytes]:
-        return [value for key, value in headers if key == name]
+        # The server leaves white space after a value.
+        return [value.strip(b" \t") for key, value in headers if key == name]
 
     hosts, origins = values(b"host"), values(b"origin")
     if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):

@@ -1,16 +1,25 @@
-"""Search, and the event stream of ask."""
+"""Search, and what ask shares with it: the request and its result in JSON."""
 
 import time
+from dataclasses import asdict
+from typing import Any
 
+from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memoryd.api.bodies import Ask, Search
+from memoryd.api.bodies import Ask, FilterBody, RecencyBody, Search, TemporalBody, TuningBody
 from memoryd.api.decode import parse
 from memoryd.api.requests import body_of, brain_of, run_cancellable
 from memoryd.api.respond import json_response
 from memoryd.brain.brain import Brain
-from memoryd.retrieve.retrieve import RetrievalResult, Retriever
+from memoryd.index.filter import Filters
+from memoryd.rank.dates import Recency, Temporal
+from memoryd.retrieve.chunk import Chunk
+from memoryd.retrieve.plan import RetrievalRequest, Tuning
+from memoryd.retrieve.retrieve import RetrievalResult, Retriever, Trace
+
+_SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 
 
 async def search(request: Request) -> Response:
@@ -20,13 +29,89 @@ async def search(request: Request) -> Response:
     body = parse(Search, raw)
     result = await retrieve(request, brain, body.query, body)
     took = (time.perf_counter() - started) * 1e3
-    return json_response({"chunks": result.chunks, "tookMs": round(took, 3), "trace": result.trace})
+    chunks = [chunk_json(chunk) for chunk in result.chunks]
+    answer = {"chunks": chunks, "tookMs": round(took, 3), "trace": trace_json(result.trace)}
+    return json_response(answer)
 
 
 async def retrieve(
     request: Request, brain: Brain, query: str, body: Search | Ask
 ) -> RetrievalResult:
     retriever: Retriever = request.app.state.retriever
-    return await run_cancellable(
-        request, lambda: retriever.retrieve(brain, query, body.top_k, body)
+    wanted = RetrievalRequest(
+        query=query,
+        top_k=body.top_k,
+        mode=body.mode,
+        candidate_k=body.candidate_k,
+        rerank_top_n=body.rerank_top_n,
+        filters=_filters(body.filters),
+        tuning=_tuning(body.tuning),
     )
+    return await run_cancellable(request, lambda: retriever.retrieve(brain, wanted))
+
+
+def chunk_json(chunk: Chunk) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "chunkId": chunk.chunk_id,
+        "documentId": chunk.document_id,
+        "path": chunk.path,
+        "score": chunk.score,
+        "text": chunk.text,
+    }
+    if chunk.title is not None:
+        content["title"] = chunk.title
+    if chunk.metadata:
+        content["metadata"] = chunk.metadata
+    return content
+
+
+def trace_json(trace: Trace) -> dict[str, Any]:
+    return _in_camel_case(asdict(trace))
+
+
+def _in_camel_case(values: dict[str, Any]) -> dict[str, Any]:
+    """Keys as the contract has them, without those that have no value."""
+    return {
+        to_camel(key): _in_camel_case(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _filters(body: FilterBody | None) -> Filters:
+    if body is None:
+        return Filters()
+    prefixes = [
+        body.path_prefix,
+        _SCOPES[body.scope] if body.scope else None,
+        f"memory/project/{body.project}/" if body.project is not None else None,
+    ]
+    return Filters(
+        prefixes=tuple(prefix for prefix in prefixes if prefix is not None),
+        paths=body.paths,
+        tags=body.tags,
+        session_ids=body.session_ids,
+    )
+
+
+def _tuning(body: TuningBody | None) -> Tuning | None:
+    if body is None:
+        return None
+    return Tuning(
+        fusion=body.fusion,
+        alpha=body.alpha,
+        rrf_k=body.rrf_k,
+        pool_factor=body.pool_factor,
+        pool_floor=body.pool_floor,
+        kernel=body.kernel,
+        recency=_recency(body.recency),
+        temporal=_temporal(body.temporal),
+    )
+
+
+def _recency(body: RecencyBody | None) -> Recency | None:
+    return None if body is None else Recency(**dict(body))
+
+
+def _temporal(body: TemporalBody | None) -> Temporal | None:
+    return None if body is None else Temporal(**dict(body))

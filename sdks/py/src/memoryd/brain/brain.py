@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from memoryd.brain.draft import Draft
+from memoryd.brain.ingest import NewDocument, StoredDocument, ingestion
+from memoryd.brain.layout import Layout
 from memoryd.brain.reconcile import batches, differences
 from memoryd.brain.source import prepare
 from memoryd.embed.embed import Embedder
@@ -18,33 +20,17 @@ from memoryd.feed import Feed
 from memoryd.files.lock import SharedLock
 from memoryd.files.path import is_hidden
 from memoryd.files.placement import place_files
+from memoryd.files.regular import read_regular
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Tree
 from memoryd.index.file import IndexFile
 from memoryd.index.index import Counts, Index, IndexedDocument
 from memoryd.index.seal import is_damage
-from memoryd.problem import Problem, problem_prefix
-from memoryd.wire import exact_json
+from memoryd.problem import Problem
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    path: str
-    content: bytes
-    sidecar: dict[str, Any]
-    """`contentType` and, if present, `title`, `tags` and `metadata`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    path: str
-    chunks: int
-    bytes: int
-    took_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +52,23 @@ class Brain:
         self.id = brain_id
         self.embedder = embedder
         self.feed = Feed()
-        self._documents = home / "brains" / brain_id
-        self._sidecars = home / "meta" / brain_id
+        layout = Layout.of(home, brain_id)
+        self._documents = layout.documents
+        self._sidecars = layout.sidecars
         self._staging = staging
-        self._description = home / "descriptions" / f"{brain_id}.txt"
-        index_file = home / "index" / "py" / f"{brain_id}.sqlite"
-        self._index_file = IndexFile(index_file, embedder.name if embedder else None)
+        self._description = layout.description
+        self._index_file = IndexFile(layout.index, embedder.name if embedder else None)
         self._index: Index | None = None
         self._files_lock = SharedLock()
-        self._index_lock = threading.Lock()
+        self._index_lock = SharedLock()
         self._opening = threading.Lock()
         self._reconciled = False
         self._deleted = False
 
     @property
     def description(self) -> str | None:
-        with suppress(FileNotFoundError):
-            # Not `read_text`, which converts line ends.
-            return self._description.read_bytes().decode("utf-8", "replace")
-        return None
+        content = read_regular(self._description)
+        return None if content is None else content.decode("utf-8", "replace")
 
     def read_files(self, read: Callable[[Tree], T]) -> T:
         """Call `read` with the files, during which nothing is written.
@@ -97,7 +81,7 @@ class Brain:
             return read(self._tree())
 
     def query_index(self, read: Callable[[Index], T]) -> T:
-        """Call `read` with the index, during which nothing is written.
+        """Call `read` with the index, during which nothing is written; others may read it, too.
 
         Raises:
             Problem: `not_found` if the brain was deleted; UpstreamError if it cannot be opened.
@@ -110,9 +94,25 @@ class Brain:
             return self._query_index(read)
 
     def _query_index(self, read: Callable[[Index], T]) -> T:
-        self.open()
-        with self._locked_index() as index:
-            return read(index)
+        while True:
+            self.open()
+            with self._index_lock.shared():
+                self._require_not_deleted()
+                index = self._index
+                try:
+                    if index is not None:
+                        return read(index)
+                except sqlite3.DatabaseError as error:
+                    if not is_damage(error):
+                        raise
+                    failure: sqlite3.DatabaseError | None = error
+                else:
+                    failure = None
+            # An index that another request has found damaged is opened again, and one that this
+            # one has is discarded.
+            with self._locked_index() as current:
+                if failure is not None and current is index:
+                    raise failure
 
     def counts(self) -> Counts:
         return self.query_index(Index.counts)
@@ -145,16 +145,7 @@ class Brain:
                 the embedder fails.
         """
         started = time.perf_counter()
-        last = {document.path: number for number, document in enumerate(documents)}
-        sidecars = [exact_json.dumps(d.sidecar).encode() for d in documents]
-
-        def stage(draft: Draft) -> None:
-            for number, new in enumerate(documents):
-                if last[new.path] == number:
-                    with problem_prefix(f"documents[{number}]"):
-                        draft.store(new.path, Document(new.content, sidecars[number]))
-
-        indexed = self.change(stage)
+        indexed = self.change(ingestion(documents))
         took = (time.perf_counter() - started) * 1e3 / len(documents)
         return [
             StoredDocument(
@@ -239,7 +230,7 @@ class Brain:
 
     @contextmanager
     def _locked_index(self) -> Iterator[Index]:
-        with self._index_lock:
+        with self._index_lock.exclusive():
             self._require_not_deleted()
             if self._index is None:
                 self._index = self._index_file.open()
@@ -262,7 +253,7 @@ class Brain:
             raise Problem("not_found", f"no brain {self.id!r}")
 
     def close(self) -> None:
-        with self._index_lock:
+        with self._index_lock.exclusive():
             if self._index is not None:
                 self._close_index()
                 self._index_file.seal()
@@ -275,7 +266,7 @@ class Brain:
 
     def delete(self) -> Path:
         """Delete the brain at once; its files are left in the returned folder, for removal."""
-        with self._index_lock, self._files_lock.exclusive():
+        with self._index_lock.exclusive(), self._files_lock.exclusive():
             self._require_not_deleted()
             trash = self._staging.new_folder()
             # The documents first: without them there is no brain, whatever else is left.
@@ -294,7 +285,7 @@ class Brain:
 
     def discard(self) -> None:
         """Close a brain whose folder is gone, and remove its index."""
-        with self._index_lock:
+        with self._index_lock.exclusive():
             self._deleted = True
             self._remove_index()
         self.feed.end()

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from memoryd import frontmatter
 from memoryd.brain.sidecar import parse_sidecar
+from memoryd.chunk import chunk
 from memoryd.embed.embed import Embedder
 from memoryd.files.tree import Document
 from memoryd.index.index import IndexedDocument
-from memoryd.text import frontmatter
-from memoryd.text.chunking import chunk
 
 
 def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> list[IndexedDocument]:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from memoryd.brain.brain import Brain
+from memoryd.brain.layout import Layout, prepare
 from memoryd.embed.embed import Embedder
-from memoryd.embed.openai import RemoteEmbedder
+from memoryd.embed.openai import OpenAIEmbedder
 from memoryd.files.staging import Staging
 from memoryd.problem import Problem, invalid
 
@@ -26,17 +27,30 @@ class BrainStore:
         self._brains: dict[str, Brain] = {}
         self._lock = threading.Lock()
         """Guards the set of brains; not held during calls to a service."""
-        for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
-            (home / folder).mkdir(parents=True, exist_ok=True)
+        prepare(home)
         # Before any brain is opened, because opening reconciles the index with the files.
         self._staging = Staging(home)
+        self._remove_orphans()
+
+    def _remove_orphans(self) -> None:
+        """Remove the indexes of brains whose folder was removed by hand while no daemon ran.
+
+        They hold the text of the documents.
+        """
+        files = list((self._home / "index" / "py").glob("*.sqlite*"))
+        for brain_id in {file.name.rpartition(".sqlite")[0] for file in files}:
+            if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):
+                try:
+                    self._brain(brain_id).discard()
+                except OSError as error:
+                    _log.warning("cannot remove the index of the brain %r: %s", brain_id, error)
 
     def open_all(self) -> None:
         """Open all brains, unless that needs a service: then their first request opens them.
 
         One that cannot be opened does not keep the others from being served.
         """
-        if isinstance(self._embedder, RemoteEmbedder):
+        if isinstance(self._embedder, OpenAIEmbedder):
             return
         for brain_id in self.ids():
             try:
@@ -57,11 +71,12 @@ class BrainStore:
     def get(self, brain_id: str) -> Brain:
         """Raises Problem: `validation_error` for a malformed id, `not_found` for an unknown one."""
         require_valid_id(brain_id)
+        documents = Layout.of(self._home, brain_id).documents
         brain = self._brains.get(brain_id)
-        if brain is not None and _is_brain(self._home / "brains" / brain_id):
+        if brain is not None and _is_brain(documents):
             return brain
         with self._lock:
-            if not _is_brain(self._home / "brains" / brain_id):
+            if not _is_brain(documents):
                 self._discard(brain_id)
                 raise Problem("not_found", f"no brain {brain_id!r}")
             return self._brains.setdefault(brain_id, self._brain(brain_id))
@@ -69,33 +84,22 @@ class BrainStore:
     def create(self, brain_id: str, description: str | None) -> Brain:
         """Raises Problem: `validation_error` for a malformed id, `conflict` if it exists."""
         require_valid_id(brain_id)
-        folder = self._home / "brains" / brain_id
+        layout = Layout.of(self._home, brain_id)
         with self._lock, self._staging.exclusive():
-            if os.path.lexists(folder):
+            if os.path.lexists(layout.documents):
                 raise Problem("conflict", f"brain {brain_id!r} already exists")
             self._discard(brain_id)
             # An undo must find that the brain of this id is gone.
             self._staging.recover()
             work = self._staging.new_folder()
             try:
-                self._write_description(work, brain_id, description)
+                _write_description(work, layout, description)
                 # Last, so that the brain is created as a whole.
-                folder.mkdir()
+                layout.documents.mkdir()
             finally:
                 shutil.rmtree(work, ignore_errors=True)
             brain = self._brains[brain_id] = self._brain(brain_id)
             return brain
-
-    def _write_description(self, work: Path, brain_id: str, description: str | None) -> None:
-        """Replace what is left of a brain that was deleted by hand, or until its daemon died."""
-        place = self._home / "descriptions" / f"{brain_id}.txt"
-        for left in (self._home / "meta" / brain_id, place):
-            with suppress(FileNotFoundError):
-                left.rename(work / left.parent.name)
-        if description is not None:
-            new = work / "description"
-            new.write_bytes(description.encode())
-            new.rename(place)
 
     def _discard(self, brain_id: str) -> None:
         """Forget a brain whose folder was removed by hand."""
@@ -112,6 +116,17 @@ class BrainStore:
 
     def _brain(self, brain_id: str) -> Brain:
         return Brain(self._home, brain_id, self._embedder, self._staging)
+
+
+def _write_description(work: Path, layout: Layout, description: str | None) -> None:
+    """Replace what is left of a brain that was deleted by hand, or until its daemon died."""
+    for left in (layout.sidecars, layout.description):
+        with suppress(FileNotFoundError):
+            left.rename(work / left.parent.name)
+    if description is not None:
+        new = work / "description"
+        new.write_bytes(description.encode())
+        new.rename(layout.description)
 
 
 def _is_brain(folder: Path) -> bool:

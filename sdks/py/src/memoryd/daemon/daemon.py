@@ -1,9 +1,11 @@
 """The process from start to stop: it listens, announces its address, serves, ends its streams."""
 
 import ipaddress
+import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -54,9 +56,10 @@ def run(config: Config, host: str, port: int) -> None:
         raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit_cleanly)
+    _allow_open_files()
     streams = Streams()
     settings = uvicorn.Config(
-        create_app(config, streams, loopback=_is_loopback(listener)),
+        create_app(config, streams=streams, loopback=_is_loopback(listener)),
         http=deadline_protocol(config.request_timeout_s),
         ws="none",
         loop="uvloop",
@@ -66,6 +69,14 @@ def run(config: Config, host: str, port: int) -> None:
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     _Server(settings, streams).run(sockets=[listener])
+
+
+def _allow_open_files() -> None:
+    """Open as many files as the system allows: the usual 1,024 are the indexes of 200 brains."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems name a limit that they do not grant.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _exit_cleanly(_signal: int, _frame: FrameType | None) -> NoReturn:

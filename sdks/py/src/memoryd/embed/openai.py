@@ -13,7 +13,7 @@ CALL_LIMIT = 64
 """Texts per call to a service."""
 
 
-class RemoteEmbedder:
+class OpenAIEmbedder:
     """Services with OpenAI's embeddings API.
 
     Call it from worker threads; the requests themselves run on the event loop.

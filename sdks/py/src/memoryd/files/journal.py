@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from memoryd.files.regular import read_regular
+
 NAME = "journal"
 
 _TARGET = re.compile(r"(?:brains|meta)/([A-Za-z0-9._-]{1,128})/[^\0]+")
@@ -67,9 +69,12 @@ def read_steps(change: Path) -> list[Step]:
     """Read the steps of a change.
 
     Raises:
-        JournalError: if a line is not a step.
+        JournalError: if a line is not a step, or the journal is a link, say.
     """
-    lines = (change / NAME).read_bytes().split(b"\n")
+    content = read_regular(change / NAME)
+    if content is None:
+        raise JournalError("it is not a regular file")
+    lines = content.split(b"\n")
     # A line without its newline was cut off by the kill, before its step was taken.
     return [_step(line) for line in lines[:-1]]
 

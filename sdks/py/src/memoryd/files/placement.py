@@ -8,9 +8,10 @@ from pathlib import Path
 
 from memoryd.files.journal import Journal
 from memoryd.files.path import folders_of, parent
+from memoryd.files.regular import is_folder
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Root, Tree, sidecar_of
-from memoryd.files.undo import is_folder, remove_empty_above, remove_empty_folders, undo
+from memoryd.files.undo import remove_empty_above, remove_empty_folders, undo
 from memoryd.problem import Problem
 
 
@@ -115,8 +116,10 @@ class _Placement:
         self._removed.append(self._relative(target))
 
     def put(self, new: Path, root: Path, path: str, *, overwrite: bool) -> None:
-        if overwrite:
-            root.mkdir(parents=True, exist_ok=True)
+        if overwrite and not is_folder(root):
+            # A link is removed, never what it leads to.
+            root.unlink(missing_ok=True)
+            root.mkdir()
         if root / parent(path) not in self._folders:
             for folder in folders_of(path):
                 self._make_folder(root / folder, overwrite=overwrite)

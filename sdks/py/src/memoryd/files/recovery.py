@@ -8,7 +8,8 @@ from pathlib import Path
 
 from memoryd.files.journal import NAME, JournalError, read_steps
 from memoryd.files.lock import lock_database
-from memoryd.files.undo import is_folder, undo
+from memoryd.files.regular import is_folder
+from memoryd.files.undo import undo
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.files.path import folders_of, is_canonical, parent
+from memoryd.files.regular import is_folder, read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Root:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._known_folders = {""}
+        self._real = False
 
     def status(self, path: str) -> os.stat_result | None:
         """The `lstat` of the entry at `path`; None if it is missing or reached through a link."""
@@ -34,14 +36,19 @@ class Root:
             state = (self.folder / path).lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return state if self.obstacle(path) is None else None
+        return state if self._is_real() and self.obstacle(path) is None else None
+
+    def _is_real(self) -> bool:
+        """Whether the root itself is a folder: nothing is below a link."""
+        self._real = self._real or is_folder(self.folder)
+        return self._real
 
     def file(self, path: str) -> os.stat_result | None:
         state = self.status(path)
         return state if state is not None and stat.S_ISREG(state.st_mode) else None
 
     def read(self, path: str) -> bytes | None:
-        return None if self.file(path) is None else (self.folder / path).read_bytes()
+        return None if self.file(path) is None else read_regular(self.folder / path)
 
     def is_folder(self, path: str) -> bool:
         state = self.status(path)

@@ -2,11 +2,11 @@
 
 import logging
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.files.journal import Step
+from memoryd.files.regular import is_folder
 
 _log = logging.getLogger(__name__)
 
@@ -98,13 +98,6 @@ def remove_empty_folders(place: Path) -> None:
                 folders.append(Path(entry.path))
     for folder in reversed(folders):
         folder.rmdir()
-
-
-def is_folder(path: Path) -> bool:
-    try:
-        return stat.S_ISDIR(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
 
 
 def identity(file: Path) -> tuple[int, int] | None:

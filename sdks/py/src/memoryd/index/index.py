@@ -1,7 +1,6 @@
 """The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ import numpy.typing as npt
 
 from memoryd.embed.embed import Vector
 from memoryd.index.filter import Filters
-from memoryd.index.matrix import VectorTable
+from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
+from memoryd.index.readers import Readers, connect
 from memoryd.index.seal import checksum, schema
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
 from memoryd.text.terms import match_expression, nfkc
@@ -63,7 +63,7 @@ class Counts:
 
 
 class Index:
-    """Not thread-safe: its brain holds a lock around every call.
+    """Many threads may read it or one may write it; its brain holds a lock around every call.
 
     A chunk has a slot, a small integer that is its position in the vector matrix and, plus one,
     its rowid in SQLite; freed slots are reused, so the matrix stays dense.
@@ -72,9 +72,8 @@ class Index:
     def __init__(self, file: Path | None, embedder: str | None) -> None:
         """Open the index at `file`, or one in memory; an index of another `embedder` is emptied."""
         self._embedder = embedder
-        self._db = sqlite3.connect(
-            file or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=64
-        )
+        self._db = connect(file)
+        self._readers = Readers(file, self._db)
         # An acknowledged write must survive the process, not the machine, so nothing is fsynced.
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -83,6 +82,7 @@ class Index:
         self._load()
 
     def close(self) -> None:
+        self._readers.close()
         self._db.close()
 
     def _drop_if_incompatible(self) -> None:
@@ -101,7 +101,7 @@ class Index:
         self._keys: list[tuple[bytes, int] | None] = []
         self._free: list[int] = []
         self._path_order: PathOrder | None = None
-        self._vectors = VectorTable() if self._embedder else None
+        self._vectors = VectorMatrix() if self._embedder else None
         for id_, path, ordinal, vector in self._db.execute(
             "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
         ):
@@ -122,9 +122,10 @@ class Index:
         return self._vectors.dimensions if self._vectors is not None else 0
 
     def counts(self) -> Counts:
-        documents, chunks, vectors = self._db.execute(
-            "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks"
-        ).fetchone()
+        with self._readers.connection() as db:
+            documents, chunks, vectors = db.execute(
+                "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks"
+            ).fetchone()
         return Counts(documents, chunks, vectors)
 
     def apply(self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()) -> None:
@@ -216,10 +217,11 @@ class Index:
         expression = match_expression(query)
         if not expression:
             return []
-        rows = self._db.execute(
-            "SELECT rowid - 1, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
-            (expression,),
-        ).fetchall()
+        with self._readers.connection() as db:
+            rows = db.execute(
+                "SELECT rowid - 1, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
+                (expression,),
+            ).fetchall()
         if not rows:
             return []
         slots = np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -288,16 +290,18 @@ class Index:
             "session_ids": _json_or_none(filters.session_ids),
         }
         matching = np.zeros(len(self._keys), dtype=bool)
-        for (slot,) in self._db.execute(_MATCHING_SLOTS, values):
-            matching[slot] = True
+        with self._readers.connection() as db:
+            for (slot,) in db.execute(_MATCHING_SLOTS, values):
+                matching[slot] = True
         return matching
 
     def chunk(self, slot: int) -> StoredChunk:
-        path, ordinal, text, title, metadata = self._db.execute(
-            "SELECT path, ordinal, text, title, metadata FROM chunks JOIN documents USING (path)"
-            " WHERE id = ?",
-            (slot + 1,),
-        ).fetchone()
+        with self._readers.connection() as db:
+            path, ordinal, text, title, metadata = db.execute(
+                "SELECT path, ordinal, text, title, metadata"
+                " FROM chunks JOIN documents USING (path) WHERE id = ?",
+                (slot + 1,),
+            ).fetchone()
         return StoredChunk(path, ordinal, text, title, exact_json.loads(metadata))
 
 

@@ -8,7 +8,7 @@ from memoryd.embed.embed import Vector
 Slots = npt.NDArray[np.int64]
 
 
-class VectorTable:
+class VectorMatrix:
     """float32 vectors of length 1 by slot, stored with one dimension per row.
 
     The contract requires sums in float64 and in the order of the dimensions. BLAS sums in float32

@@ -19,7 +19,7 @@ class Prompt:
     """Overrides the configured model."""
 
 
-class Chat(Protocol):
+class ChatModel(Protocol):
     def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
         """Stream the reply, then its usage, whose counts may be None.
 

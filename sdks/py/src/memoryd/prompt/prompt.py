@@ -1,9 +1,10 @@
 """Prompts for language models, and parsing of their replies (`vectors/prompt.json`)."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
-from memoryd.api.bodies import ReaderMode
+ReaderMode = Literal["basic", "augmented"]
 
 _BASIC = (
     "You answer questions from notes. Use only what the notes say, in as few words as possible."
@@ -24,24 +25,32 @@ RERANK_SYSTEM = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a language model sees of a chunk."""
+
+    path: str
+    text: str
+    title: str | None = None
+    date: str | None = None
+
+
 def user_message(
     question: str,
-    chunks: Sequence[dict[str, Any]],
+    notes: Sequence[Note],
     question_date: str | None = None,
     reader_mode: ReaderMode = "basic",
 ) -> str:
-    notes = [
-        f"[{number}] {chunk['path']}{_aside(chunk) if reader_mode == 'augmented' else ''}\n"
-        f"{chunk['text']}"
-        for number, chunk in enumerate(chunks, 1)
+    numbered = [
+        f"[{number}] {note.path}{_aside(note) if reader_mode == 'augmented' else ''}\n{note.text}"
+        for number, note in enumerate(notes, 1)
     ]
     date = f"Date of the question: {question_date}\n" if question_date else ""
-    parts = ["Notes:", *notes] if notes else ["Notes: none"]
+    parts = ["Notes:", *numbered] if numbered else ["Notes: none"]
     return "\n\n".join([*parts, f"{date}Question: {question}"])
 
 
-def _aside(chunk: dict[str, Any]) -> str:
+def _aside(note: Note) -> str:
     """The note's title and date, if it has them."""
-    candidates = (chunk.get("title"), chunk.get("metadata", {}).get("date"))
-    details = [value for value in candidates if isinstance(value, str) and value]
+    details = [value for value in (note.title, note.date) if value]
     return f" ({', '.join(details)})" if details else ""

@@ -2,13 +2,32 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from memoryd.api.bodies import Recency, Temporal
 from memoryd.moment import epoch_seconds
 from memoryd.rank.rank import Hit, round_score
 
 _DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Recency:
+    """Prefers documents of a short time before `now`."""
+
+    now: str
+    relevance: float
+    weight: float
+    decay_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal:
+    """Prefers documents of about the time `at`."""
+
+    at: str
+    tolerance_days: float
+    boost: float
 
 
 def document_date(metadata: dict[str, Any]) -> int | None:

@@ -17,7 +17,7 @@ def fuse_minmax(keyword: list[Hit], vector: list[Hit], alpha: float) -> list[Hit
     ]
 
 
-def fuse_rrf(keyword: list[Hit], vector: list[Hit], k: int) -> list[Hit]:
+def fuse_reciprocal(keyword: list[Hit], vector: list[Hit], k: int) -> list[Hit]:
     """Reciprocal rank fusion with zero-based ranks: the sum of 1 / (`k` + rank)."""
     scores: dict[int, float] = {}
     for leg in (keyword, vector):

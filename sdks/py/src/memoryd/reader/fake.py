@@ -4,10 +4,8 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
-from memoryd.api.bodies import Ask
-from memoryd.reader.reader import AnswerEnd
+from memoryd.reader.reader import AnswerEnd, Question
 from memoryd.text.terms import terms
 
 NO_ANSWER = "No information available."
@@ -26,10 +24,8 @@ _SPACE = " \t\r\n\f\v"
 class FakeReader:
     """Answers with the retrieved sentence that shares most terms with the question."""
 
-    async def read(
-        self, ask: Ask, chunks: Sequence[dict[str, Any]]
-    ) -> AsyncIterator[str | AnswerEnd]:
-        answer = extract(ask.question, [chunk["text"] for chunk in chunks])
+    async def read(self, question: Question) -> AsyncIterator[str | AnswerEnd]:
+        answer = extract(question.text, [note.text for note in question.notes])
         for delta in answer.deltas:
             yield delta
         yield AnswerEnd([] if answer.source is None else [answer.source])

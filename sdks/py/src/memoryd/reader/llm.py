@@ -1,29 +1,25 @@
 """A reader that asks a language model."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator
 
-from memoryd.api.bodies import Ask
-from memoryd.llm.llm import Chat, Prompt, Usage
+from memoryd.llm.llm import ChatModel, Prompt, Usage
 from memoryd.prompt.answer import cited
 from memoryd.prompt.prompt import READER_SYSTEM, user_message
-from memoryd.reader.reader import AnswerEnd
+from memoryd.reader.reader import AnswerEnd, Question
 from memoryd.upstream import UpstreamError
 
 
-class ModelReader:
+class LLMReader:
     """Answers with a language model."""
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
 
-    async def read(
-        self, ask: Ask, chunks: Sequence[dict[str, Any]]
-    ) -> AsyncIterator[str | AnswerEnd]:
+    async def read(self, question: Question) -> AsyncIterator[str | AnswerEnd]:
         prompt = Prompt(
-            system=READER_SYSTEM[ask.reader_mode],
-            user=user_message(ask.question, chunks, ask.question_date, ask.reader_mode),
-            model=ask.model,
+            system=READER_SYSTEM[question.mode],
+            user=user_message(question.text, question.notes, question.date, question.mode),
+            model=question.model,
         )
         pieces: list[str] = []
         usage = None
@@ -36,4 +32,4 @@ class ModelReader:
         text = "".join(pieces)
         if not text.strip():
             raise UpstreamError("bad_gateway", "the model returned no text")
-        yield AnswerEnd(cited(text, len(chunks)), usage)
+        yield AnswerEnd(cited(text, len(question.notes)), usage)

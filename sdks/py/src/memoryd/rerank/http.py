@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memoryd.prompt.answer import finite
+from memoryd.prompt.prompt import Note
 from memoryd.upstream import SilenceTimeout
 
 
@@ -26,15 +27,15 @@ class HttpReranker:
         self._silence_timeout = silence_timeout
         self._options = {"headers": headers}
 
-    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+    async def scores(self, query: str, notes: Sequence[Note]) -> list[float]:
         body = {
             "query": query,
-            "documents": [chunk["text"] for chunk in chunks],
-            "top_n": len(chunks),
+            "documents": [note.text for note in notes],
+            "top_n": len(notes),
         }
         if self._model is not None:
             body["model"] = self._model
-        return await self._silence_timeout.wait(self._answer(body, len(chunks)))
+        return await self._silence_timeout.wait(self._answer(body, len(notes)))
 
     async def _answer(self, body: dict[str, Any], documents: int) -> list[float]:
         # The documented way to call an address that is not in the vendor's API.

@@ -1,12 +1,14 @@
-"""Rerankers: they score how well chunks answer a query."""
+"""Rerankers: they score how well notes answer a query."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
+
+from memoryd.prompt.prompt import Note
 
 
 class Reranker(Protocol):
     name: str
 
-    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
-        """One finite score per chunk, in order; raises UpstreamError if the service fails."""
+    async def scores(self, query: str, notes: Sequence[Note]) -> list[float]:
+        """One finite score per note, in order; raises UpstreamError if the service fails."""
         ...

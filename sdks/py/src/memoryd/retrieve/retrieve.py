@@ -1,31 +1,42 @@
 """Retrieval: the best chunks for a query, with a trace of how they were found."""
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from anyio import from_thread
 
-from memoryd.api.bodies import FilterBody, RetrievalRequest
 from memoryd.brain.brain import Brain
 from memoryd.embed.embed import Embedder, Vector
-from memoryd.index.filter import Filters
 from memoryd.index.index import Index
 from memoryd.rank.dates import by_date, document_date
-from memoryd.rank.fuse import fuse_minmax, fuse_rrf
+from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, round_score
 from memoryd.rerank.rerank import Reranker
-from memoryd.retrieve.chunk import chunk_of, order
-from memoryd.retrieve.plan import Plan, applied_tuning
+from memoryd.retrieve.chunk import Chunk, chunk_of, notes_of, order
+from memoryd.retrieve.plan import Mode, Plan, RetrievalRequest, ServedMode, Tuning, applied_tuning
 from memoryd.text.terms import query_terms
 
-_SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How the chunks were found."""
+
+    requested_mode: Mode
+    effective_mode: ServedMode
+    embedder_used: bool
+    reranked: bool
+    rerank_provider: str | None
+    fell_back_to_bm25: bool
+    candidate_k: int
+    search_ms: float
+    tuning: Tuning | None
+    """What was applied of the requested tuning; None if none was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    chunks: list[dict[str, Any]]
-    trace: dict[str, Any]
+    chunks: list[Chunk]
+    trace: Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +46,8 @@ class Retriever:
     query_prefix: str = ""
     reranker: Reranker | None = None
 
-    def retrieve(
-        self, brain: Brain, query: str, top_k: int, request: RetrievalRequest
-    ) -> RetrievalResult:
-        """The best `top_k` chunks, in the requested mode or the one that it falls back to.
+    def retrieve(self, brain: Brain, request: RetrievalRequest) -> RetrievalResult:
+        """The best chunks, in the requested mode or the one that it falls back to.
 
         Call it from a worker thread.
 
@@ -47,34 +56,36 @@ class Retriever:
             Problem: `not_found` if the brain was deleted.
         """
         started = time.perf_counter()
-        plan = Plan.of(self._effective(request.mode, brain.embedder), request, top_k)
-        chunks = self._chunks(brain, query, _filters(request.filters), plan)
+        plan = Plan.of(self._effective(request.mode, brain.embedder), request)
+        chunks = self._chunks(brain, request, plan)
         search_ms = (time.perf_counter() - started) * 1e3
-        trace: dict[str, Any] = {
-            "requestedMode": request.mode,
-            "effectiveMode": plan.mode,
-            "embedderUsed": plan.mode != "bm25",
-            "reranked": plan.mode == "hybrid-rerank",
-            "fellBackToBm25": plan.mode == "bm25" and request.mode not in ("bm25", "auto"),
-            "candidateK": plan.pool,
-            "searchMs": round(search_ms, 3),
-        }
-        if plan.mode == "hybrid-rerank" and self.reranker is not None:
-            trace["rerankProvider"] = self.reranker.name
-        if request.tuning is not None:
-            trace["tuning"] = applied_tuning(request, plan)
+        trace = Trace(
+            requested_mode=request.mode,
+            effective_mode=plan.mode,
+            embedder_used=plan.mode != "bm25",
+            reranked=plan.mode == "hybrid-rerank",
+            rerank_provider=self._rerank_provider(plan),
+            fell_back_to_bm25=plan.mode == "bm25" and request.mode not in ("bm25", "auto"),
+            candidate_k=plan.pool,
+            search_ms=round(search_ms, 3),
+            tuning=applied_tuning(request, plan) if request.tuning is not None else None,
+        )
         return RetrievalResult(chunks, trace)
 
-    def _effective(self, mode: str, embedder: Embedder | None) -> str:
+    def _rerank_provider(self, plan: Plan) -> str | None:
+        if plan.mode != "hybrid-rerank" or self.reranker is None:
+            return None
+        return self.reranker.name
+
+    def _effective(self, mode: Mode, embedder: Embedder | None) -> ServedMode:
         if mode == "bm25" or embedder is None:
             return "bm25"
         if mode == "hybrid-rerank" and self.reranker is not None:
             return mode
         return "semantic" if mode == "semantic" else "hybrid"
 
-    def _chunks(
-        self, brain: Brain, query: str, filters: Filters, plan: Plan
-    ) -> list[dict[str, Any]]:
+    def _chunks(self, brain: Brain, request: RetrievalRequest, plan: Plan) -> list[Chunk]:
+        query = request.query
         if not query_terms(query):
             return []
         vector = None
@@ -82,8 +93,8 @@ class Retriever:
         if plan.mode != "bm25" and brain.embedder is not None:
             [vector] = brain.embedder.embed([self.query_prefix + query])
 
-        def search(index: Index) -> list[dict[str, Any]]:
-            return [chunk_of(index, hit) for hit in _rank(index, query, vector, filters, plan)]
+        def search(index: Index) -> list[Chunk]:
+            return [chunk_of(index, hit) for hit in _rank(index, request, vector, plan)]
 
         chunks = brain.query_index(search)
         if plan.mode == "hybrid-rerank" and self.reranker is not None and chunks:
@@ -91,36 +102,19 @@ class Retriever:
         return chunks[: plan.top_k]
 
     def _rerank(
-        self, reranker: Reranker, query: str, chunks: list[dict[str, Any]], plan: Plan
-    ) -> list[dict[str, Any]]:
+        self, reranker: Reranker, query: str, chunks: list[Chunk], plan: Plan
+    ) -> list[Chunk]:
         head, tail = chunks[: plan.rerank_top_n], chunks[plan.rerank_top_n :]
-        scores = [round_score(s) for s in from_thread.run(reranker.scores, query, head)]
-        scored = [chunk | {"score": s} for chunk, s in zip(head, scores, strict=True)]
+        scores = [round_score(s) for s in from_thread.run(reranker.scores, query, notes_of(head))]
+        scored = [replace(chunk, score=s) for chunk, s in zip(head, scores, strict=True)]
         below = min(scores) - 2
         return sorted(scored, key=order) + [
-            chunk | {"score": round_score(below + chunk["score"])} for chunk in tail
+            replace(chunk, score=round_score(below + chunk.score)) for chunk in tail
         ]
 
 
-def _filters(body: FilterBody | None) -> Filters:
-    if body is None:
-        return Filters()
-    prefixes = [
-        body.path_prefix,
-        _SCOPES[body.scope] if body.scope else None,
-        f"memory/project/{body.project}/" if body.project is not None else None,
-    ]
-    return Filters(
-        prefixes=tuple(prefix for prefix in prefixes if prefix is not None),
-        paths=body.paths,
-        tags=body.tags,
-        session_ids=body.session_ids,
-    )
-
-
-def _rank(
-    index: Index, query: str, vector: Vector | None, filters: Filters, plan: Plan
-) -> list[Hit]:
+def _rank(index: Index, request: RetrievalRequest, vector: Vector | None, plan: Plan) -> list[Hit]:
+    query, filters = request.query, request.filters
     if vector is None:
         return index.keyword(query, filters, plan.top_k)
     if plan.mode == "semantic":
@@ -128,7 +122,7 @@ def _rank(
     keyword = index.keyword(query, filters, plan.pool)
     semantic = index.semantic(vector, filters, plan.pool, plan.kernel)
     fused = (
-        fuse_rrf(keyword, semantic, plan.rrf_k)
+        fuse_reciprocal(keyword, semantic, plan.rrf_k)
         if plan.fusion == "rrf"
         else fuse_minmax(keyword, semantic, plan.alpha)
     )

@@ -1,0 +1,48 @@
+/** File locks between daemons. */
+
+import { rmSync } from "node:fs";
+import { resolve } from "node:path";
+
+import { DatabaseSync } from "@photostructure/sqlite";
+
+import { isBusy, isDamage } from "../index/sqlite.js";
+
+/** A lock that is held until it is released or the process ends, however it ends. */
+export interface Lock {
+  release(): void;
+}
+
+/**
+ * Acquire the lock, after blocking for at most `waitMs`; undefined if another daemon holds it. Node has no flock, but SQLite locks its files
+ * with the operating system's locks, which end with the process, so an exclusive transaction on an
+ * empty database serves as one. It is not the index file itself, because a damaged index is removed
+ * and rebuilt, and the lock must outlast that.
+ */
+export function lockFile(file: string, waitMs = 0): Lock | undefined {
+  try {
+    return attempt(file, waitMs);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    // A damaged lock file is held by nobody, and it holds no data.
+    rmSync(file);
+    return attempt(file, waitMs);
+  }
+}
+
+function attempt(file: string, waitMs: number): Lock | undefined {
+  // Absolute, because SQLite parses a name that begins with `file:` as a URI. Prepare no statement: it
+  // would hold the lock until it is garbage-collected.
+  const database = new DatabaseSync(resolve(file), { timeout: waitMs });
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    if (isBusy(error)) return undefined;
+    throw error;
+  }
+  return {
+    release: () => {
+      database.close();
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/** A folder of files, addressed by relative path. Symbolic links are not followed. */
+
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  type Stats,
+} from "node:fs";
+import { join } from "node:path";
+
+import { parents } from "./path.js";
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+export class Tree {
+  /** Folders known to exist and to be reached through no link. */
+  readonly #knownFolders: Set<string> | undefined;
+
+  constructor(
+    readonly root: string,
+    knownFolders?: Set<string>,
+  ) {
+    this.#knownFolders = knownFolders;
+  }
+
+  /**
+   * The same tree with a cache of folders, valid for one turn of the event loop in which nothing
+   * changes. Without it, listing a path a thousand folders deep takes half a million `lstat` calls.
+   */
+  cached(): Tree {
+    return new Tree(this.root, new Set());
+  }
+
+  /** The absolute location of `path`; the empty path is the tree itself. */
+  at(path: string): string {
+    return join(this.root, path);
+  }
+
+  /** The `lstat` of an entry; undefined if it is missing or reached through a link. */
+  status(path: string): Stats | undefined {
+    const folders: string[] = [];
+    // The root comes last: nothing is below a link.
+    for (const parent of [...parents(path), ""]) {
+      if (this.#knownFolders?.has(parent)) break;
+      if (!statusOf(this.at(parent))?.isDirectory()) return undefined;
+      folders.push(parent);
+    }
+    for (const parent of folders) this.#knownFolders?.add(parent);
+    return statusOf(this.at(path));
+  }
+
+  isFolder(path: string): boolean {
+    return this.#knownFolders?.has(path) === true || this.status(path)?.isDirectory() === true;
+  }
+
+  /** The status of a regular file; undefined for anything else. */
+  file(path: string): Stats | undefined {
+    const status = this.status(path);
+    return status?.isFile() ? status : undefined;
+  }
+
+  read(path: string): Buffer | undefined {
+    // Check first: reading a named pipe would block until somebody writes to it.
+    if (this.file(path) === undefined) return undefined;
+    return contentOf(this.at(path));
+  }
+
+  /** The direct entries of a folder; none if it is not a folder. */
+  entries(folder: string): Dirent[] {
+    return this.isFolder(folder) ? this.#readEntries(folder) : [];
+  }
+
+  /** Every entry below `folder`, at any depth, that is not itself a folder. */
+  *below(folder: string): Generator<[path: string, entry: Dirent]> {
+    const pending = this.isFolder(folder) ? [folder] : [];
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const prefix = next === "" ? "" : `${next}/`;
+      for (const entry of this.#readEntries(next)) {
+        const path = prefix + entry.name;
+        if (entry.isDirectory()) pending.push(path);
+        else yield [path, entry];
+      }
+    }
+  }
+
+  /** The entries of an existing folder; none if it vanished meanwhile. */
+  #readEntries(folder: string): Dirent[] {
+    return undefinedIfMissing(() => readdirSync(this.at(folder), { withFileTypes: true })) ?? [];
+  }
+}
+
+/** A string that changes with any of the files; the inode tells two writes in one clock tick apart. */
+export function stampOf(...files: string[]): string {
+  return files
+    .map((file) => {
+      const status = undefinedIfMissing(() =>
+        lstatSync(file, { bigint: true, throwIfNoEntry: false }),
+      );
+      return status === undefined ? "-" : `${status.size} ${status.mtimeNs} ${status.ino}`;
+    })
+    .join("; ");
+}
+
+/** The `lstat` of `file`; undefined if it is missing. */
+export function statusOf(file: string): Stats | undefined {
+  return undefinedIfMissing(() => lstatSync(file, { throwIfNoEntry: false }));
+}
+
+/**
+ * The content of a regular file; undefined if it is missing. Anything else counts as missing, such as a
+ * link, or a pipe, whose reader would wait for its writer.
+ */
+export function contentOf(file: string): Buffer | undefined {
+  return undefinedIfMissing(() => {
+    const descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      return fstatSync(descriptor).isFile() ? readFileSync(descriptor) : undefined;
+    } finally {
+      closeSync(descriptor);
+    }
+  });
+}
+
+/** Errors of opening a link and a socket, besides those of a missing file. */
+const MISSING = new Set<unknown>(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"]);
+
+function undefinedIfMissing<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (MISSING.has(code)) return undefined;
+    throw error;
+  }
+}

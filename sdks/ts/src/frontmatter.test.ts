@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { readSidecar } from "./brain/sidecar.js";
+import { toIndexedDocument } from "./brain/source.js";
+import { parseFrontMatter } from "./frontmatter.js";
+import { sharedVectors } from "./testing/vectors.js";
+
+const { cases } = sharedVectors("frontmatter") as {
+  cases: {
+    text: string;
+    body: string;
+    metadata: Record<string, string | string[]>;
+    title: string | null;
+    tags: string[];
+  }[];
+};
+
+for (const { text, body, metadata, title, tags } of cases) {
+  test(`front matter of ${JSON.stringify(text)}`, () => {
+    const document = toIndexedDocument("a.md", Buffer.from(text), {});
+    // Entries, because assert compares neither keys such as __proto__ nor their order.
+    assert.deepEqual(Object.entries(document.metadata), Object.entries(metadata));
+    assert.deepEqual([document.title ?? null, document.tags], [title, tags]);
+    assert.equal(document.chunks.join(""), body);
+  });
+}
+
+test("empty tags of the request apply", () => {
+  const content = "---\ntitle: Orchard\ntags: [fruit]\n---\nThe walnut stands.";
+  const sidecar = readSidecar(Buffer.from('{"title": "", "tags": []}'));
+  const { title, tags } = toIndexedDocument("a.md", Buffer.from(content), sidecar);
+  assert.deepEqual([title, tags], ["", []]);
+});
+
+const long = {
+  lines: `---\n${"k: v\n".repeat(400_000)}`,
+  quotes: `---\nk: [${"'a, ".repeat(400_000)}]\n`,
+  "both quotes": `---\nk: [${'\'a", "'.repeat(400_000)}]\n`,
+  blanks: `---\nk: ['${" ".repeat(800_000)}' x]\n`,
+};
+
+for (const [name, content] of Object.entries(long)) {
+  test(`front matter of many ${name} is parsed in linear time`, { timeout: 60_000 }, () => {
+    assert.equal(parseFrontMatter(content).text, content);
+    assert.equal(parseFrontMatter(`${content}---\nbody`).text, "body");
+  });
+}

@@ -1,0 +1,91 @@
+/** Planning a search: the effective mode, and the contract's defaults. */
+
+import type { Recency, Temporal } from "../rank/dates.js";
+import type { Kernel } from "../rank/rank.js";
+
+export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
+export type ServedMode = Exclude<Mode, "auto">;
+
+export interface Tuning {
+  fusion?: "minmax" | "rrf" | undefined;
+  alpha?: number | undefined;
+  rrfK?: number | undefined;
+  poolFactor?: number | undefined;
+  poolFloor?: number | undefined;
+  kernel?: Kernel | undefined;
+  recency?: Recency | undefined;
+  temporal?: Temporal | undefined;
+}
+
+export interface RetrievalRequest {
+  query: string;
+  topK: number;
+  mode: Mode;
+  /** Size of the candidate pool; 0 leaves it to `tuning`. */
+  candidateK: number;
+  /** How many chunks are reranked; 0 leaves it to the daemon. */
+  rerankTopN: number;
+  tuning?: Tuning | undefined;
+}
+
+export interface Plan {
+  mode: ServedMode;
+  topK: number;
+  /** Chunks that each leg of a hybrid search contributes. */
+  pool: number;
+  kernel: Kernel;
+  fusion: "minmax" | "rrf";
+  alpha: number;
+  rrfK: number;
+  recency: Recency | undefined;
+  temporal: Temporal | undefined;
+  rerankTopN: number;
+}
+
+const RERANK_TOP_N = 20;
+
+/** Plan a search with the available models: a mode that needs a missing one falls back. */
+export function planFor(
+  request: RetrievalRequest,
+  available: { embedder: boolean; reranker: boolean },
+): Plan {
+  const { fusion = "minmax", alpha = 0.5, rrfK = 5 } = request.tuning ?? {};
+  const { poolFactor = 5, poolFloor = 50, kernel = "cosine" } = request.tuning ?? {};
+  return {
+    mode: effectiveMode(request.mode, available),
+    topK: request.topK,
+    pool: request.candidateK || Math.max(poolFactor * request.topK, poolFloor),
+    kernel,
+    fusion,
+    alpha,
+    rrfK,
+    recency: request.tuning?.recency,
+    temporal: request.tuning?.temporal,
+    rerankTopN: request.rerankTopN || RERANK_TOP_N,
+  };
+}
+
+function effectiveMode(
+  mode: Mode,
+  available: { embedder: boolean; reranker: boolean },
+): ServedMode {
+  if (mode === "bm25" || !available.embedder) return "bm25";
+  if (mode === "semantic") return "semantic";
+  return mode === "hybrid-rerank" && available.reranker ? "hybrid-rerank" : "hybrid";
+}
+
+/** The requested values that the search applied. */
+export function appliedTuning(request: RetrievalRequest, plan: Plan): Tuning {
+  const { tuning = {} } = request;
+  if (plan.mode === "bm25") return {};
+  const { fusion, alpha, rrfK, poolFactor, poolFloor, kernel, recency, temporal } = tuning;
+  if (plan.mode === "semantic") return { kernel };
+  return {
+    kernel,
+    recency,
+    temporal,
+    fusion,
+    ...(plan.fusion === "rrf" ? { rrfK } : { alpha }),
+    ...(request.candidateK === 0 && { poolFactor, poolFloor }),
+  };
+}

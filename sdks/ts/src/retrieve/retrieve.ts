@@ -1,0 +1,168 @@
+/** Retrieval: the best chunks for a query, with a trace of how they were found. */
+
+import type { Brain } from "../brain/brain.js";
+import type { Embedder } from "../embed/embed.js";
+import { documentFilter, type Filters } from "../index/filter.js";
+import type { DocumentFilter, Index } from "../index/index.js";
+import { epochSeconds } from "../moment.js";
+import { Problem } from "../problem.js";
+import { byDate } from "../rank/dates.js";
+import { fuseMinMax, fuseReciprocal } from "../rank/fuse.js";
+import { type Hit, roundScore } from "../rank/rank.js";
+import type { Reranker } from "../rerank/rerank.js";
+import { queryTerms } from "../text/terms.js";
+import { type Chunk, chunksOf, compareChunks } from "./chunk.js";
+import {
+  appliedTuning,
+  type Mode,
+  type Plan,
+  planFor,
+  type RetrievalRequest,
+  type ServedMode,
+  type Tuning,
+} from "./plan.js";
+
+export interface Trace {
+  requestedMode: Mode;
+  effectiveMode: ServedMode;
+  embedderUsed: boolean;
+  reranked: boolean;
+  rerankProvider?: string;
+  fellBackToBm25: boolean;
+  candidateK: number;
+  searchMs: number;
+  tuning?: Tuning;
+}
+
+export interface RetrievalResult {
+  chunks: Chunk[];
+  trace: Trace;
+}
+
+export class Retriever {
+  readonly #reranker: Reranker | undefined;
+  readonly #queryPrefix: string;
+
+  /** @param queryPrefix Prepended to a query before it is embedded; some models require one. */
+  constructor(reranker: Reranker | undefined, queryPrefix: string) {
+    this.#reranker = reranker;
+    this.#queryPrefix = queryPrefix;
+  }
+
+  /**
+   * The best chunks, in the requested mode or the one that it falls back to.
+   *
+   * @throws Problem `bad_gateway` or `timeout` if embedder or reranker fail, `not_found` if the brain
+   *   is deleted meanwhile; or the reason of `signal`.
+   */
+  async retrieve(
+    brain: Brain,
+    request: RetrievalRequest & { filters?: Filters | undefined },
+    signal: AbortSignal,
+  ): Promise<RetrievalResult> {
+    const started = performance.now();
+    const { embedder } = brain;
+    const plan = planFor(request, {
+      embedder: embedder !== undefined,
+      reranker: this.#reranker !== undefined,
+    });
+    const chunks = await this.#search(brain, request, plan, signal);
+    const reranked = plan.mode === "hybrid-rerank";
+    const trace: Trace = {
+      requestedMode: request.mode,
+      effectiveMode: plan.mode,
+      embedderUsed: plan.mode !== "bm25",
+      reranked,
+      ...(reranked && this.#reranker && { rerankProvider: this.#reranker.provider }),
+      fellBackToBm25: plan.mode === "bm25" && request.mode !== "bm25" && request.mode !== "auto",
+      candidateK: plan.pool,
+      searchMs: elapsedMs(started),
+      ...(request.tuning && { tuning: appliedTuning(request, plan) }),
+    };
+    return { chunks, trace };
+  }
+
+  async #search(
+    brain: Brain,
+    { query, filters }: RetrievalRequest & { filters?: Filters | undefined },
+    plan: Plan,
+    signal: AbortSignal,
+  ): Promise<Chunk[]> {
+    if (queryTerms(query).length === 0) return [];
+    const allows = documentFilter(filters);
+    const { embedder } = brain;
+    if (plan.mode === "bm25" || embedder === undefined) {
+      return chunksOf(brain.index, brain.index.keyword(query, allows, plan.topK));
+    }
+    const vector = await embedQuery(embedder, this.#queryPrefix + query, signal);
+    // Read after the wait: the brain may have been deleted meanwhile.
+    const { index } = brain;
+    if (plan.mode === "semantic") {
+      return chunksOf(index, index.semantic(vector, allows, plan.topK, plan.kernel));
+    }
+    const fused = hybrid(index, query, vector, allows, plan);
+    if (plan.mode === "hybrid" || this.#reranker === undefined) {
+      return chunksOf(index, fused.slice(0, plan.topK));
+    }
+    const head = chunksOf(index, fused.slice(0, plan.rerankTopN));
+    const rest = fused.slice(plan.rerankTopN);
+    const tail = chunksOf(index, rest.slice(0, Math.max(0, plan.topK - head.length)));
+    return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
+  }
+}
+
+async function embedQuery(
+  embedder: Embedder,
+  query: string,
+  signal: AbortSignal,
+): Promise<Float32Array> {
+  const [vector] = await embedder.embed([query], signal);
+  if (vector === undefined) throw new Problem("bad_gateway", "the embedder returned no vector");
+  return vector;
+}
+
+function hybrid(
+  index: Index,
+  query: string,
+  vector: Float32Array,
+  allows: DocumentFilter,
+  plan: Plan,
+): Hit[] {
+  const keyword = index.keyword(query, allows, plan.pool);
+  const semantic = index.semantic(vector, allows, plan.pool, plan.kernel);
+  const fused =
+    plan.fusion === "rrf"
+      ? fuseReciprocal(keyword, semantic, plan.rrfK)
+      : fuseMinMax(keyword, semantic, plan.alpha);
+  const { recency, temporal } = plan;
+  const hits = recency || temporal ? byDate(fused, (slot) => dateOf(index, slot), plan) : fused;
+  return hits.sort(index.compare);
+}
+
+/** The date of a slot's document in seconds from 1970, if `metadata.date` is one. */
+function dateOf(index: Index, slot: number): number | undefined {
+  const { date } = index.chunk(slot).metadata;
+  return typeof date === "string" ? epochSeconds(date) : undefined;
+}
+
+/** Sort `head` by the reranker's scores; `tail` follows in its order, with lower scores. */
+async function rerankHead(
+  reranker: Reranker,
+  query: string,
+  head: Chunk[],
+  tail: Chunk[],
+  signal: AbortSignal,
+): Promise<Chunk[]> {
+  if (head.length === 0) return [];
+  const scores = (await reranker.rerank(query, head, signal)).map(roundScore);
+  const lowest = Math.min(...scores);
+  return [
+    ...head.map((chunk, i) => ({ ...chunk, score: scores[i] ?? lowest })).sort(compareChunks),
+    ...tail.map((chunk) => ({ ...chunk, score: roundScore(lowest - 2 + chunk.score) })),
+  ];
+}
+
+/** Milliseconds since `started`, a `performance.now()` timestamp, rounded to the microsecond. */
+export function elapsedMs(started: number): number {
+  return Math.round((performance.now() - started) * 1000) / 1000;
+}
