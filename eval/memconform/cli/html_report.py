@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.errors import MemconformError
-from memconform.printing.console import standard_error, styled
 from memconform.printing.output import echo
+from memconform.reports.console import show_link
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import replacing
 
@@ -33,5 +33,4 @@ def write_html_report(results: Sequence[Path], target: Path, *, quiet: bool = Fa
     except Exception as error:  # noqa: BLE001 - the result is complete, and its exit code stands
         echo(f"{target} was not written: {type(error).__name__}: {error}", err=True)
         return
-    path = (str(target), f"link {target.resolve().as_uri()}")
-    standard_error().print(styled([("report: ", ""), path]), soft_wrap=True)
+    show_link("report", target)
