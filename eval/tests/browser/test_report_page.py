@@ -161,7 +161,8 @@ def test_regressions_are_marked_and_filtered(open_report: Open, tmp_path: Path) 
     before = [question("q1"), question(name, text=_ROWS[1].question)]
     after = [question("q1"), question(name, QuestionStatus.INCORRECT, text=_ROWS[1].question)]
     old = write_run(tmp_path / "old.json", "go", before, run_id="old")
-    tab = open_report([write_run(tmp_path / "go.json", "go", after)], [old])
+    now = write_run(tmp_path / "go.json", "go", after, started_at="2026-02-01T00:00:00+00:00")
+    tab = open_report([now], [old])
     tab.go("/")
     tab.page.click("text=Regressions since the baseline >> xpath=following::a[1]")
     tab.page.wait_for_selector("#question-page .side")
