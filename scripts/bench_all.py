@@ -33,6 +33,7 @@ _ALL = (
     "bench_answers.py",
     "bench_replay.py",
     "bench_wmb.py",
+    "bench_report.py",
 )
 
 

@@ -7,6 +7,7 @@ python scripts/publish.py bench/NAME    one of them
 python scripts/publish.py answers       answers by the scripted reader, which takes minutes
 python scripts/publish.py answers/NAME  those of one benchmark
 python scripts/publish.py replay        50 questions replayed against every SDK, offline
+python scripts/publish.py runs          lme on three daemons, one of which differs, for screenshots
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
 that embed need memconform[minilm], and those of answers memconform[qa].
@@ -28,6 +29,8 @@ _CHECKOUT = Path(__file__).resolve().parents[1]
 _PUBLISHED = _CHECKOUT / PUBLISHED
 _PROGRAM = Path(sys.executable).with_name("memconform")
 _SDKS = ("go", "ts", "py")
+_RUNS = ("go", "ts", "sdks/examples/minimal")
+"""SDKs whose answers scripts/screenshots.py shows."""
 _PUBLISHED_KEYS = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate")
 
 _LOCOMO = ("--suite", "locomo", "--data", "@locomo/locomo10.json", "--index", "shared")
@@ -203,6 +206,19 @@ def measure_replay() -> dict[str, Any]:
     return {"results": results, "parity": parity}
 
 
+def measure_run(sdk: str) -> dict[str, Any]:
+    """Ask 40 questions of lme; one of the three daemons is the example that is not conformant."""
+    arguments = [*("run", "--sdk", sdk, "--dataset", "lme", "--limit", "40", "--floor", "0")]
+    arguments += ("--scenario", "search-retrieve-only", "--mode", "bm25")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([_PROGRAM, *arguments, "--output", folder], cwd=_CHECKOUT, check=True)
+        [result] = Path(folder).glob("runs/*/result.json")
+        loaded: dict[str, Any] = json.loads(result.read_text())
+    loaded["provenance"]["command"] = ["memconform", *arguments]
+    loaded["provenance"]["dataset_path"] = "datasets/lme.jsonl"
+    return loaded
+
+
 def _publish(name: str, measured: dict[str, Any]) -> None:
     file = _PUBLISHED / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -219,12 +235,13 @@ def main() -> None:
     if "replay" in parts:
         measurements["replay"] = measure_replay
     for folder, names, take in (
+        ("runs", _RUNS, measure_run),
         ("bench", _BENCHES, measure_bench),
         ("answers", _ANSWERS, measure_answers),
     ):
         for name in names:
             if folder in parts or f"{folder}/{name}" in parts:
-                measurements[f"{folder}/{name}"] = partial(take, name)
+                measurements[f"{folder}/{Path(name).name}"] = partial(take, name)
     # Written at the end: a changed file would make the revision of the next result a dirty one.
     measured = {name: take() for name, take in measurements.items()}
     for name, figures in measured.items():

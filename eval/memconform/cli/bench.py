@@ -8,11 +8,12 @@ import click
 from memconform.bench.system import BASELINES
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
-from memconform.cli.lazy import carry_out
+from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
     SECONDS,
     env,
     header,
+    html,
     json_file,
     log_level,
     markdown,
@@ -342,6 +343,7 @@ _LIMITS = "Limits and timeouts"
     " several times.",
 )
 @json_file
+@html
 @schema("bench.records:BenchReport")
 @markdown
 @option(
@@ -359,4 +361,6 @@ def command(**flags: object) -> ExitCode:
     its queries were measured. docs/BENCH.md explains metrics and settings.
     """
     options = BenchOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
+    if options.html:
+        require_extra("report")
     return carry_out("execute_bench:bench", options, extra="bench")

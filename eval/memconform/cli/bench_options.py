@@ -73,6 +73,7 @@ class BenchOptions:
     output: Path
     export: tuple[str, ...] = ()
     json_file: str | None = None
+    html: bool = False
     markdown: str | None = None
     verbose: bool = False
     quiet: bool = False

@@ -7,9 +7,10 @@ import click
 
 from memconform.cli.conform_options import CASES_GROUP, ConformOptions, cases_folder
 from memconform.cli.grouping import OUTPUT, option
-from memconform.cli.lazy import LazyGroup, carry_out
+from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,
+    html,
     json_file,
     keep,
     log_level,
@@ -140,6 +141,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     " --known.",
 )
 @json_file
+@html
 @schema("conformance.results:ConformReport")
 @option(
     "--junit",
@@ -163,4 +165,6 @@ def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     options = ConformOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if not options.sdk:
         raise click.UsageError("--sdk is missing: it names the daemons to check", ctx)
+    if options.html:
+        require_extra("report")
     return carry_out("execute_conform:run_conform", options)

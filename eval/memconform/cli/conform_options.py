@@ -36,6 +36,7 @@ class ConformOptions:
     write_known: str | None
     junit: str | None
     json_file: str | None
+    html: bool
     markdown: str | None
     daemons: int
     trace: bool

@@ -15,6 +15,7 @@ from memconform.parity.loaded_runs import load_runs
 from memconform.parity.run_diff import DiffReport, diff_runs
 from memconform.printing.output import echo
 from memconform.reports.difference import diff_banner, show_difference
+from memconform.reports.progress import StepProgress
 
 
 @click.command(
@@ -80,7 +81,8 @@ def command(  # noqa: PLR0917 - one parameter a flag
         options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
         return carry_out("compare_benches:diff", options)
     one, other = load_runs((first, second), output)
-    report = diff_runs(one, other, seed=seed)
+    with StepProgress("comparing", other.summary.total, quiet=quiet) as step:
+        report = diff_runs(one, other, seed=seed, on_row=step.advance)
     code = gravest(_codes(report, limits))
     report = report.model_copy(update={"exit_code": code})
     if not quiet:

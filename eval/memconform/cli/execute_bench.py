@@ -10,6 +10,7 @@ from memconform.cli.bench_options import BenchOptions
 from memconform.cli.benching import plan_bench
 from memconform.cli.events import dispatch
 from memconform.cli.exporting import export_rows, parsed_export
+from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, MemconformError, gravest
@@ -59,6 +60,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
         with json_target(options.json_file) as target:
             target.write_json(report)
     code = gravest([code, _export(options, finished)])
+    if options.html:
+        write_html_report([finished.result], finished.result.parent / REPORT, quiet=options.quiet)
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(bench_markdown(report))

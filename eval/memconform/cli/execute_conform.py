@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memconform.cli.conform_options import ConformOptions
 from memconform.cli.events import dispatch
+from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.planning import build_sdks
@@ -27,6 +28,7 @@ from memconform.conformance.known import (
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.running import check_ids
+from memconform.conformance.session import REPORT as SUITE_REPORT
 from memconform.conformance.session import (
     Target,
     drop_logs,
@@ -139,6 +141,8 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         sdks=sdks,
     )
     _write(options, run, report, selection)
+    if options.html:
+        write_html_report([run.path / SUITE_REPORT], run.path / REPORT)
     if code == 0 and kept is None:
         drop_logs(run)
     elif code == 0 and kept is not None:

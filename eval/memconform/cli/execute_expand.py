@@ -20,6 +20,7 @@ from memconform.llm.names import ModelName, address
 from memconform.llm.prices import Prices
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
+from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.forecast import Forecast
 from memconform.scoring.judge.opening import JudgeSpec, open_session
 from memconform.storage.writing import replacing
@@ -94,7 +95,8 @@ async def _expand(options: ExpandOptions, calls: Calls, name: ModelName) -> Exit
     )
     async with open_session([name], spec, os.environ) as session:
         model = session.model(name)
-        expansion = await generate(calls, model, options.llm_concurrency)
+        with StepProgress("generating") as step:
+            expansion = await generate(calls, model, options.llm_concurrency, step.advance)
     report = expansion.report(calls, model)
     rows = file_rows(calls, expansion.values)
     await asyncio.to_thread(_write, Path(options.output), rows or expansion.values, report)

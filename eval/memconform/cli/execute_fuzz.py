@@ -33,11 +33,11 @@ from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.fuzzing import (
-    FuzzConsole,
     fuzz_banner,
     show_disagreements,
     show_resets,
 )
+from memconform.reports.progress import StepProgress
 from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
@@ -89,7 +89,7 @@ async def _fuzz(
     stop = threading.Event()
     temporary = tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True)
     folder = Path(stack.enter_context(temporary))
-    with FuzzConsole(None if options.seconds else options.most_examples) as console:
+    with StepProgress("programs", None if options.seconds else options.most_examples) as console:
         targets = await stack.enter_async_context(session.serve_sdks(runners, folder))
         judge = await asyncio.to_thread(_judge, options, runners, targets)
         search = asyncio.create_task(

@@ -21,6 +21,7 @@ from memconform.reports.judges import (
     show_calibration,
     show_comparison,
 )
+from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.calibration import (
     Calibration,
     calibrate,
@@ -65,8 +66,11 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
 
     async def measure() -> Calibration:
         cancel_on_signals()
+        total = len(items) + len(repeated_items(items))
         async with open_session(names, spec, os.environ) as session:
-            return await calibrate(session.model(names[0]), items, sha256)
+            with StepProgress("judging", total) as step:
+                model = session.model(names[0])
+                return await calibrate(model, items, sha256, progress=step.advance)
 
     calibration = asyncio.run(measure())
     show_calibration(calibration)

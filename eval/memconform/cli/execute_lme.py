@@ -45,13 +45,13 @@ from memconform.replay.plan import Part, ReplayControl, ReplayPlan
 from memconform.replay.records import ReplaySettings
 from memconform.replay.wording import ReplayWording
 from memconform.reports.lme import (
-    ExtractionConsole,
     LmeConsole,
     heuristic_notes,
     lme_lines,
     lme_readme,
     show_lme,
 )
+from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.opening import open_session
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -148,8 +148,7 @@ class _Work:
                 self.data.sessions.drop_turns()
             plan = self._plan(session, brain, runners, modes, session_filter)
             run_id = new_run_id(self.started, self.kind, "replay")
-            total = len(plan.questions)
-            with LmeConsole(total, quiet=options.quiet) as console:
+            with LmeConsole(plan, quiet=options.quiet) as console:
                 finished = await dispatch(replay(plan, run_id), [console.handle])
             spent = dollars(session.ledger.committed)
         if not isinstance(finished, ReplayFinished):
@@ -234,7 +233,7 @@ class _Work:
                 hint="omit --skip-extract",
             )
         total = len(self.data.sessions.sessions)
-        with ExtractionConsole(total, quiet=options.quiet) as console:
+        with StepProgress("extracting facts", total, quiet=options.quiet) as console:
             return await make_brain(
                 session,
                 self.models.extractor,

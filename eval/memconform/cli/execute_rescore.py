@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import banner, write_run_report
+from memconform.reports.progress import StepProgress
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, read_header
 from memconform.runs.rescoring import rescore, stored_answers, stored_floors
@@ -35,8 +37,11 @@ def run(options: RescoreOptions) -> ExitCode:
         else:
             echo(f"the {name} scorer calls no model; nothing was asked")
         return ExitCode.OK
-    end = asyncio.run(_rescore(options, journal, name))
-    ConsoleReport(quiet=options.quiet).handle(end)
+    settings = header.settings
+    answers_total = settings.questions * settings.repeat
+    with StepProgress("scoring", answers_total, quiet=options.quiet) as step:
+        end = asyncio.run(_rescore(options, journal, name, step.advance))
+    ConsoleReport([end.summary.sdk], quiet=options.quiet).handle(end)
     echo(f"{banner(end.summary)} -> {end.copy}", err=options.json_file == "-")
     code = ExitCode(end.summary.exit_code)
     if options.json_file is not None:
@@ -45,7 +50,9 @@ def run(options: RescoreOptions) -> ExitCode:
     return code
 
 
-async def _rescore(options: RescoreOptions, journal: Path, name: str) -> RunFinished:
+async def _rescore(
+    options: RescoreOptions, journal: Path, name: str, progress: Callable[[], None]
+) -> RunFinished:
     cancel_on_signals()
     floors = read_floors(options.floor) if options.floor else stored_floors(journal)
     async with open_scorer(name, options, floors, options.output) as scorer:
@@ -58,6 +65,7 @@ async def _rescore(options: RescoreOptions, journal: Path, name: str) -> RunFini
             calibrations=scorer.calibrations,
             floors=floors,
             command=sys.argv,
+            progress=progress,
         )
 
 

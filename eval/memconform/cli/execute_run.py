@@ -1,9 +1,11 @@
 """Runs `memconform run`."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from memconform.cli.events import dispatch
+from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
 from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
@@ -24,6 +26,7 @@ from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import agreement_banner, banner, write_run_report
 from memconform.reports.matrix import show_matrix
 from memconform.reports.parity import parity_banner, show_parity
+from memconform.reports.progress import StepProgress
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
@@ -82,17 +85,18 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
     # With `--json -`, standard output holds the report only.
     to_stderr = options.json_file == "-"
     try:
-        async with aclosing(planned.ready(_progress)) as runs:
-            async for plan, runner in runs:
-                brief = len(planned.runs) > 1
-                end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
-                finished.append(end)
-                echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-                if end.summary.exit_code in _ENDING:
-                    break
+        order = [runner.name for _, runner in planned.runs]
+        report = ConsoleReport(order, quiet=options.quiet)
+        with report:
+            async with aclosing(planned.ready(_progress, report.tell)) as runs:
+                async for plan, runner in runs:
+                    end = await _run_one(plan, runner, report)
+                    finished.append(end)
+                    echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+                    if end.summary.exit_code in _ENDING:
+                        break
         if not finished:
             raise planned.skipped[0].error
-        order = [runner.name for _, runner in planned.runs]
         finished.sort(key=lambda end: order.index(end.summary.sdk))
         if len(finished) > 1:
             agreement = await asyncio.to_thread(
@@ -108,7 +112,11 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
                 )
                 echo(slow.render(), err=True)
             loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(comparison.compare_runs, loaded_runs)
+            questions = finished[0].summary.total
+            with StepProgress("comparing", questions, quiet=options.quiet) as step:
+                parity = await asyncio.to_thread(
+                    comparison.compare_runs, loaded_runs, on_row=step.advance
+                )
             echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
             show_matrix([], planned.skipped, None)
@@ -125,22 +133,36 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
         if options.require_agreement:
             codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
         code = gravest(codes)
-        if options.json_file is not None and finished:
-            with json_target(options.json_file) as target:
-                write_run_report(
-                    target,
-                    [end.result for end in finished],
-                    code,
-                    skipped=planned.skipped,
-                    agreement=agreement,
-                    parity=parity,
-                )
+        if finished:
+            _write_reports(options, finished, code, planned, agreement, parity)
     return code
 
 
-async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:
-    with ConsoleReport(quiet=quiet, brief=brief) as report:
-        last = await dispatch(execute(plan, runner), [report.handle])
+def _write_reports(  # noqa: PLR0917 - the parts of a report
+    options: RunOptions,
+    finished: Sequence[RunFinished],
+    code: ExitCode,
+    planned: PlannedRuns,
+    agreement: Agreement | None,
+    parity: ParityReport | None,
+) -> None:
+    results = [end.result for end in finished]
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            write_run_report(
+                target,
+                results,
+                code,
+                skipped=planned.skipped,
+                agreement=agreement,
+                parity=parity,
+            )
+    if options.html:
+        write_html_report(results, finished[0].copy.parent / REPORT, quiet=options.quiet)
+
+
+async def _run_one(plan: Plan, runner: SdkRunner, report: ConsoleReport) -> RunFinished:
+    last = await dispatch(execute(plan, runner), [report.handle])
     if not isinstance(last, RunFinished):
         raise RuntimeError("the run ended without its last event")  # noqa: TRY004
     return last

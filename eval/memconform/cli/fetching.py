@@ -1,19 +1,13 @@
 """`memconform datasets fetch | verify`, and the sources that `datasets list` shows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import httpx
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
 from memconform.cli.grouping import Command, option
 from memconform.datasets.fetching import (
@@ -34,10 +28,11 @@ from memconform.datasets.sources import (
     select_source,
 )
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
-from memconform.printing.console import SafeTextColumn
+from memconform.printing.columns import whole
+from memconform.printing.console import standard_error
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error
+from memconform.reports.progress import StepProgress, progress_bars
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -125,15 +120,8 @@ def fetch_command(
             raise click.UsageError("--from takes exactly one NAME")
         selected = {name: source.at(address) for name, source in selected.items()}
     console = standard_error()
-    progress = Progress(
-        SafeTextColumn(),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
+    progress = progress_bars(
+        console, DownloadColumn(table_column=whole()), TransferSpeedColumn(table_column=whole())
     )
     with http_client() as http, progress:
         for name, source in selected.items():
@@ -231,21 +219,27 @@ def _any_exists(files: Iterable[PinnedFile]) -> bool:
     return any(file.path.exists() for file in files)
 
 
-def _verify(files: Iterable[PinnedFile]) -> ExitCode:
-    codes = []
-    for file in files:
-        match state(file):
-            case "ok":
-                codes.append(ExitCode.OK)
-                status = "ok"
-            case "missing":
-                codes.append(ExitCode.USAGE)
-                status = "missing" if file.url is None else f"missing; download it from {file.url}"
-            case "different":
-                codes.append(ExitCode.FAILED)
-                status = f"digest is {_digest(file)}, but {file.sha256} is pinned"
-        echo(f"{file.path}: {status}")
+def _verify(files: Sequence[PinnedFile]) -> ExitCode:
+    with StepProgress("reading files", len(files)) as step:
+        codes = []
+        for file in files:
+            codes.append(_verify_file(file))
+            step.advance()
     return gravest(codes)
+
+
+def _verify_file(file: PinnedFile) -> ExitCode:
+    match state(file):
+        case "ok":
+            code, status = ExitCode.OK, "ok"
+        case "missing":
+            code = ExitCode.USAGE
+            status = "missing" if file.url is None else f"missing; download it from {file.url}"
+        case "different":
+            code = ExitCode.FAILED
+            status = f"digest is {_digest(file)}, but {file.sha256} is pinned"
+    echo(f"{file.path}: {status}")
+    return code
 
 
 def _digest(file: PinnedFile) -> str:

@@ -17,6 +17,7 @@ _MODULES = {
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "parity": ("numpy",),
     "qa": ("nltk", "numpy", "regex"),
+    "report": ("jinja2", "vl_convert"),
 }
 """Modules that commands import from each extra of pyproject.toml."""
 

@@ -37,15 +37,14 @@ _VERBS = {
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),
     "parity": "Decide whether runs agree, and show where they first differ.",
-    "report": (
-        "Export results of benches, and generate parts of documents from published results."
-    ),
+    "report": "Show stored results as one HTML file, or in the formats of other programs.",
     "rescore": "Score the stored answers of a run again, without a daemon.",
     "run": (
         "Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor."
     ),
     "trend": "Show how results changed over dates and versions.",
     "upstream": "Serve scripted chat, embedding and reranking APIs for daemons to call.",
+    "view": "Show results in a browser, and follow runs as they happen, until Ctrl-C.",
     "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
 }
 """Summaries of the commands, so that the help imports none of them."""

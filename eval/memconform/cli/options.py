@@ -196,6 +196,13 @@ json_file = option(
     help="Also write the report to FILE as JSON; - is standard output.",
 )
 
+html = option(
+    "--html",
+    group=OUTPUT,
+    is_flag=True,
+    help="Also write report.html beside the result (memconform report html).",
+)
+
 output_file = option(
     "-o",
     "--output-file",

@@ -17,6 +17,7 @@ from memconform.parity.paired_comparison import ALPHA, MARGIN
 from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
+from memconform.reports.progress import StepProgress
 
 _EXIT_CODES = {
     ExitCode.OK: "identical, at parity, or inconclusive without --strict",
@@ -136,7 +137,10 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
         rows = (results, output, metric, view)
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
         return carry_out("compare_benches:parity", options)
-    report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
+    runs = load_runs(results, output)
+    with StepProgress("comparing", runs[0].summary.total, quiet=quiet) as step:
+        method = Method(margin, alpha, seed, resamples)
+        report = compare_runs(runs, method, on_row=step.advance)
     code = gravest([ExitCode(report.exit_code), *([_strict_code(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})
     if not quiet:

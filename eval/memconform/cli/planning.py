@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,9 @@ class PlannedRuns:
     to_build: bool = False
     """Whether the SDKs must still be built, so that more of them may be skipped."""
 
-    async def ready(self, progress: Progress) -> AsyncGenerator[tuple[Plan, SdkRunner], None]:
+    async def ready(
+        self, progress: Progress, on_state: Callable[[str, str], None]
+    ) -> AsyncGenerator[tuple[Plan, SdkRunner], None]:
         """Yield each run as soon as it can start; an SDK that does not build is added to `skipped`.
 
         Before anything is cached, this runs one daemon while others are still being compiled.
@@ -50,7 +52,7 @@ class PlannedRuns:
                 yield run
             return
         plans = {runner: plan for plan, runner in self.runs}
-        async with aclosing(as_built(list(plans), progress)) as builds:
+        async with aclosing(as_built(list(plans), progress, on_state)) as builds:
             async for runner, skipped_sdk in builds:
                 if skipped_sdk is None:
                     yield plans[runner], runner

@@ -9,6 +9,7 @@ from memconform.cli.grouping import OUTPUT, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import writable_exports
+from memconform.cli.report_formats import FORMATS
 from memconform.datasets.files import read_text
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
@@ -18,7 +19,7 @@ from memconform.storage.writing import replacing
 
 @click.group("report", cls=Group, examples=("memconform report tables --check",))
 def command() -> None:
-    """Export results of benches, and generate parts of documents from published results."""
+    """Show stored results as one HTML file, or in the formats of other programs."""
 
 
 @command.command(
@@ -113,3 +114,7 @@ def _content(readme: Path) -> str:
             code="dataset_unreadable",
             hint="save it as UTF-8",
         ) from error
+
+
+for _format in FORMATS:
+    command.add_command(_format)

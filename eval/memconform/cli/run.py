@@ -6,12 +6,13 @@ import click
 
 from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.judge_options import call_options, judge_options
-from memconform.cli.lazy import carry_out
+from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
     SECONDS,
     env,
     floors,
     header,
+    html,
     json_file,
     log_level,
     output,
@@ -229,6 +230,7 @@ _LIMITS = "Limits and timeouts"
     " rest. Takes one SDK.",
 )
 @json_file
+@html
 @schema("reports.machine:RunReport")
 @quiet
 @log_level
@@ -239,4 +241,6 @@ def command(**flags: object) -> ExitCode:
     dataset's own corpus, or else its reference answers. A url: daemon is left as it is.
     """
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
+    if options.html:
+        require_extra("report")
     return carry_out("execute_run:run", options)

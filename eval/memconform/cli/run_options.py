@@ -50,6 +50,7 @@ class RunOptions(JudgeFlags):
     reverify: bool
     repeat: int
     json_file: str | None
+    html: bool
     quiet: bool
     resume: str | None
     header: tuple[str, ...]

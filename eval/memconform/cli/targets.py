@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from memconform.printing.output import write_json_output, write_output
+from memconform.printing.output import write_commands, write_json_output, write_output
 from memconform.storage.writing import Sink, device, replacing
 
 
@@ -16,6 +16,14 @@ def json_target(file: str) -> AbstractContextManager[Sink]:
 def text_target(file: str) -> AbstractContextManager[Sink]:
     """Open the target of an option that writes text other than JSON."""
     return _target(file, write_output)
+
+
+def inert_target(file: str) -> AbstractContextManager[Sink]:
+    """Open the target of text whose parts are masked and escaped already.
+
+    A standard output for people would disarm CI commands, and mask parts of HTML and XML syntax.
+    """
+    return _target(file, write_commands)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import show_bench_trend
 from memconform.reports.difference import show_trend
+from memconform.reports.progress import StepProgress
 from memconform.runs.reading import is_result
 from memconform.runs.results import RunSummary
 
@@ -53,18 +54,21 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     summaries: dict[str, RunSummary] = {}
     benches: dict[str, BenchReport] = {}
     # Read result.json before its copies, so that the copies count as duplicates.
-    for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
-        try:
-            if is_result(path):
-                summary = _summary(path, folder)
-                _add(summaries, summary.run_id, summary, path)
-            elif is_bench_report(path):
-                report = read_report(path)
-                _add(benches, report.run_id, report, path)
-        except (UsageError, OSError) as error:
-            _report_skipped(
-                path, error.message if isinstance(error, UsageError) else error.strerror
-            )
+    paths = sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p))
+    with StepProgress("reading results", len(paths)) as step:
+        for path in paths:
+            step.advance()
+            try:
+                if is_result(path):
+                    summary = _summary(path, folder)
+                    _add(summaries, summary.run_id, summary, path)
+                elif is_bench_report(path):
+                    report = read_report(path)
+                    _add(benches, report.run_id, report, path)
+            except (UsageError, OSError) as error:
+                _report_skipped(
+                    path, error.message if isinstance(error, UsageError) else error.strerror
+                )
     runs = [
         summary
         for summary in summaries.values()

@@ -1,7 +1,7 @@
 """Builds SDKs and reports those that cannot run on this machine."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from memconform.daemons.runner import Progress, SdkRunner
@@ -36,14 +36,23 @@ async def build_all(
 
 
 async def as_built(
-    runners: Sequence[SdkRunner], progress: Progress
+    runners: Sequence[SdkRunner],
+    progress: Progress,
+    on_state: Callable[[str, str], None] = lambda _name, _state: None,
 ) -> AsyncGenerator[tuple[SdkRunner, SkippedSdk | None], None]:
     """Build all SDKs concurrently and yield each once its build has succeeded or failed.
 
     The order is that of `runners`, unless a slow build would delay others. Closing the generator
-    cancels unfinished builds.
+    cancels unfinished builds. `on_state` gets the name of an SDK and what becomes of it.
     """
-    building = {runner: asyncio.create_task(_build(runner, progress)) for runner in runners}
+
+    async def build(runner: SdkRunner) -> SkippedSdk | None:
+        on_state(runner.name, "building")
+        skip = await _build(runner, progress)
+        on_state(runner.name, "waiting" if skip is None else "skipped")
+        return skip
+
+    building = {runner: asyncio.create_task(build(runner)) for runner in runners}
     try:
         while building:
             first = next(iter(building))

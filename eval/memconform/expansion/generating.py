@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -135,8 +135,12 @@ class Expansion:
         )
 
 
-async def generate(calls: Calls, model: Model, workers: int) -> Expansion:
+async def generate(
+    calls: Calls, model: Model, workers: int, progress: Callable[[], None] = lambda: None
+) -> Expansion:
     """Make all calls; one without a usable reply becomes null and is reported.
+
+    `progress` is called after each.
 
     Raises:
         HaltingError: if no further call makes sense: the budget is spent, or the service is down.
@@ -146,7 +150,8 @@ async def generate(calls: Calls, model: Model, workers: int) -> Expansion:
     expansion = Expansion()
     pending = iter(calls)
     tasks = [
-        asyncio.create_task(_work(pending, calls.kind, model, expansion)) for _ in range(workers)
+        asyncio.create_task(_work(pending, calls.kind, model, expansion, progress))
+        for _ in range(workers)
     ]
     try:
         await asyncio.gather(*tasks)
@@ -157,7 +162,13 @@ async def generate(calls: Calls, model: Model, workers: int) -> Expansion:
     return expansion
 
 
-async def _work(pending: Iterator[Call], kind: Kind, model: Model, expansion: Expansion) -> None:
+async def _work(
+    pending: Iterator[Call],
+    kind: Kind,
+    model: Model,
+    expansion: Expansion,
+    progress: Callable[[], None],
+) -> None:
     """Make calls until none is left; several workers share them."""
     for call in pending:
         try:
@@ -170,11 +181,13 @@ async def _work(pending: Iterator[Call], kind: Kind, model: Model, expansion: Ex
             expansion.values[call.name] = None
             failure = ExpansionFailure(name=call.name, code=error.code, message=error.message)
             expansion.failures.append(failure)
+            progress()
             continue
         expansion.values[call.name] = reply.value
         expansion.charge(reply.usage, reply.cost)
         expansion.cached += reply.cached
         expansion.served[reply.served_model] += 1
+        progress()
 
 
 def file_rows(calls: Calls, values: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:

@@ -1,7 +1,7 @@
 """Pairwise comparison of runs of the same questions: verdicts, rankings, stages of divergence."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import isnan
@@ -177,8 +177,19 @@ class _PairTally:
         )
 
 
-def compare_runs(runs: Sequence[LoadedRun], method: Method | None = None) -> ParityReport:
+def compare_runs(
+    runs: Sequence[LoadedRun],
+    method: Method | None = None,
+    *,
+    on_row: Callable[[tuple[QuestionResult, ...]], None] | None = None,
+) -> ParityReport:
     """Compare every pair of runs.
+
+    Args:
+        runs: two or more.
+        method: how; the defaults if None.
+        on_row: called with every question's results, so that who needs them too need not read the
+            files again.
 
     Raises:
         UsageError: if there are fewer than two runs (`one_run`), or if the runs differ in settings
@@ -195,6 +206,8 @@ def compare_runs(runs: Sequence[LoadedRun], method: Method | None = None) -> Par
     differences: list[list[float]] = [[] for _ in index_pairs]
     question_clusters: list[str | None] = []
     for row in aligned(runs):
+        if on_row is not None:
+            on_row(row)
         if not row[0].verdict.expected:
             continue
         question_clusters.append(row[0].cluster)

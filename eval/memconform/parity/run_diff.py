@@ -1,6 +1,6 @@
 """Changes between an earlier and a later run: regressions, fixes and latency."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from math import exp, log
 from statistics import fmean
@@ -54,10 +54,17 @@ class DiffReport(Record):
     a bootstrap of fewer is unreliable."""
 
 
-def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
+def diff_runs(
+    one: LoadedRun,
+    other: LoadedRun,
+    *,
+    seed: int = 0,
+    on_row: Callable[[], None] = lambda: None,
+) -> DiffReport:
     """Compare each question of an earlier run with the same question of a later one.
 
-    If the dataset has changed in between, questions may be new or removed.
+    If the dataset has changed in between, questions may be new or removed. `on_row` is called for
+    each question.
 
     Raises:
         UsageError: if the runs differ in settings, or asked different questions of the same dataset
@@ -72,6 +79,7 @@ def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
     ratios: dict[str, list[float]] = {name: [] for name in _TIMINGS}
     removed: list[str] = []
     for earlier, question in _paired(one, other):
+        on_row()
         if question is None:
             removed += [earlier.id] if earlier is not None else []
             continue

@@ -1,10 +1,10 @@
 """A rich console that escapes foreign text before rendering, so that only our styles apply."""
 
+import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType
-from rich.progress import Task, TextColumn
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -16,7 +16,11 @@ class SafeConsole(Console):
     """Console that treats every string as plain text: markup is ignored, and text is escaped."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, highlight=False, soft_wrap=True)
+        # NO_COLOR: rich drops colours only, and keeps bold, dim and links.
+        colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+        super().__init__(stderr=stderr, highlight=False, color_system=colors)
+        # A pipe has no width, even if FORCE_COLOR makes rich take it for a terminal.
+        self.soft_wrap = not self.file.isatty()
 
     def render_str(
         self,
@@ -41,14 +45,9 @@ class SafeConsole(Console):
                 yield Segment(escape_lines(segment.text), segment.style)
 
 
-class SafeTextColumn(TextColumn):
-    """Column for the description of a task, which may be a name from a file."""
-
-    def __init__(self) -> None:
-        super().__init__("{task.description}", markup=False)
-
-    def render(self, task: Task) -> Text:
-        return Text(printable(task.description))
+def standard_error() -> SafeConsole:
+    """Return a console that writes to the current standard error."""
+    return SafeConsole(stderr=True)
 
 
 def styled(parts: Iterable[tuple[str, str]]) -> Text:

@@ -1,6 +1,7 @@
 """Log lines, formatted by structlog."""
 
 import logging
+import os
 from functools import cache
 from typing import Any, TextIO
 
@@ -26,10 +27,15 @@ def _logger(stream: TextIO) -> FilteringBoundLogger:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _printable,
-            structlog.dev.ConsoleRenderer(colors=stream.isatty()),
+            structlog.dev.ConsoleRenderer(colors=_takes_colors(stream)),
         ],
     )
     return logger
+
+
+def _takes_colors(stream: TextIO) -> bool:
+    """Whether the stream is a terminal with colours, and the user wants them."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:  # noqa: ANN401 - structlog's signature

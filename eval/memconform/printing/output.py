@@ -14,8 +14,10 @@ from memconform.printing.escaping import (
 )
 from memconform.redaction import redact
 
-_STYLING = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
-"""Control sequences that rich writes to a terminal: colours and cursor movements."""
+_STYLING = re.compile(
+    r"(\x1b\[[0-9;?]*[A-Za-z]|\r|\x1b\]8;(?:id=[0-9]+)?;(?:file:///[!-~]*)?\x1b\\)"
+)
+"""Control sequences that rich writes to a terminal: colours, cursor movements, links to files."""
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
@@ -53,6 +55,11 @@ class SafeStream(io.TextIOWrapper):
         line = line.rpartition("\n")[2]
         self._line = line.strip() if line.strip() in ("", ":") else f".{line[-COMMAND_MARK:]}"
 
+    def write_commands(self, text: str) -> None:
+        """Write whole lines of CI commands that the program means, whose texts are escaped."""
+        super().write(text)
+        self._line = ""
+
     @staticmethod
     def _styled(text: str) -> str:
         parts = _STYLING.split(text)
@@ -71,6 +78,14 @@ _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]|#(?=#(?i:vso|teamcity)?\[)")
 def write_output(text: str) -> None:
     """Write text to standard output; its secrets must be masked already."""
     sys.stdout.write(text)
+
+
+def write_commands(text: str) -> None:
+    """Write CI commands to standard output; the texts in them must be masked and escaped."""
+    if isinstance(sys.stdout, SafeStream):
+        sys.stdout.write_commands(text)
+    else:
+        sys.stdout.write(text)
 
 
 def write_json_output(text: str) -> None:

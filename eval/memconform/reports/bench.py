@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
+    BenchFinished,
     HaystackIndexed,
     QueryFinished,
     SystemHalted,
@@ -17,9 +18,10 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, table_console
+from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
+from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import format_rate
 from memconform.scoring.retrieval import RATES
 from memconform.stats.quantiles import QuantileSummary
@@ -37,30 +39,37 @@ _LESS_IMPORTANT = (
 """Columns besides scores, most important first: a table that is too wide omits the last."""
 
 
-class BenchConsole(ProgressReport):
-    """Event handler that shows the progress of a bench."""
+class BenchConsole(RowsProgress):
+    """Event handler that shows the progress of a bench, with a row per system."""
 
     def __init__(self, plan: BenchPlan, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._plan = plan
-        self._quiet = quiet
-        self._task = self._progress.add_task("starting", total=None)
+        super().__init__([system.name for system in plan.systems], quiet=quiet)
+        self._system: str | None = None
         self._ingested = 0
 
     def handle(self, event: BenchEvent) -> None:
-        """Update the progress bar, and print an error that halts a system."""
+        """Update the rows, and print an error that halts a system."""
         match event:
             case SystemStarted():
-                self._ingested = 0
-                self._progress.reset(self._task, total=event.pending, description=event.system)
+                self._end("done")
+                self._system, self._ingested = event.system, 0
+                self.begin(event.system, "starting", event.pending)
             case HaystackIndexed():
                 self._ingested += event.record.documents
-                items = plural(self._ingested, "item", spec=",")
-                self._progress.update(self._task, description=f"{event.record.system}, {items}")
+                self.tell(event.record.system, plural(self._ingested, "item", spec=","))
             case QueryFinished():
-                self._progress.advance(self._task)
+                self.advance(event.record.system)
+            case BenchFinished():
+                self._end("done")
             case SystemHalted():
+                self._end("failed")
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
+
+    def _end(self, state: str) -> None:
+        """End the row of the current system, unless it has ended."""
+        if self._system is not None:
+            self.end(self._system, state)
+        self._system = None
 
 
 def show_bench(

@@ -15,10 +15,10 @@ from memconform.conformance.results import (
 )
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
-from memconform.printing.console import SafeConsole, styled
+from memconform.printing.console import SafeConsole, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.progress import ProgressReport
 
 STYLE = {
     Result.PASS: "green",
@@ -159,7 +159,7 @@ def _show_families(console: SafeConsole, red: Sequence[Finding]) -> None:
         for finding in shown:
             console.print(f"  {finding.checks:>5}  {finding.cause}")
             if finding is example:
-                console.print(f"    try    {_first_line(finding.curl)}")
+                console.print(f"    try    {_first_line(finding.curl)}", soft_wrap=True)
         if len(family.findings) > _SHOWN_CAUSES:
             more = plural(len(family.findings) - _SHOWN_CAUSES, "more cause")
             console.print(f"         and {more}: `conform findings` shows all")
@@ -188,12 +188,17 @@ def _show_finding(
             evidence["got"] = [finding.example.got]
         _show(console, sdk, case, [check.model_copy(update=evidence)])
         if replay and check.result is Result.FAIL:
-            console.print(f"    replay    {replay} {shlex.quote(f'{sdk}:{check.id}')}")
+            _show_replay(console, f"{replay} {shlex.quote(f'{sdk}:{check.id}')}")
         return
     console.print(f"    example   {check.id}  {case.title}")
     console.print(f"    got       {_first_line(finding.got)}")
     if finding.curl:
-        console.print(f"    try       {shortened(finding.curl)}")
+        console.print(f"    try       {shortened(finding.curl)}", soft_wrap=True)
+
+
+def _show_replay(console: SafeConsole, command: str) -> None:
+    # Commands are not wrapped, so that they can be copied.
+    console.print(f"    replay    {command}", soft_wrap=True)
 
 
 _GOT_SHOWN = 300
@@ -215,7 +220,7 @@ def show_checks(
         _show(console, sdk.sdk, case, mine)
         failed = next((check for check in mine if check.result is Result.FAIL), None)
         if replay and failed is not None:
-            console.print(f"    replay    {replay} {shlex.quote(f'{sdk.sdk}:{failed.id}')}")
+            _show_replay(console, f"{replay} {shlex.quote(f'{sdk.sdk}:{failed.id}')}")
 
 
 def show_case(sdk: str, case: CaseResult) -> None:
@@ -257,7 +262,7 @@ def _show_details(console: SafeConsole, check: Check, shown_rules: set[str]) -> 
     if len(lines) > _GOT_LINES:
         console.print(f"              and {len(lines) - _GOT_LINES} more lines")
     if check.curl:
-        console.print(f"    try       {shortened(check.curl)}")
+        console.print(f"    try       {shortened(check.curl)}", soft_wrap=True)
 
 
 _GOT_LINES = 20

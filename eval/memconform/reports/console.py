@@ -1,21 +1,21 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
 import os
-from types import TracebackType
-from typing import Self
+from collections.abc import Sequence
+from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from memconform.printing.console import SafeConsole, SafeTextColumn, joined, styled
+from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
 from memconform.reports.judging import judging_lines
-from memconform.reports.plain_progress import PlainProgress
+from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import pass_rate_text
 from memconform.runs.events import (
+    AskingStarted,
     BrainSeeded,
     DaemonReady,
     Event,
@@ -33,6 +33,9 @@ from memconform.stats.quantiles import QuantileSummary
 _WIDE = 160
 """Columns of a table that is written to a file or a pipe."""
 
+_BRIEFLY = 3
+"""Failed questions of each of several SDKs that are shown: their heads would scroll away."""
+
 _VERDICT_STYLE = {
     QuestionStatus.CORRECT: "green",
     QuestionStatus.INCORRECT: "red",
@@ -40,9 +43,10 @@ _VERDICT_STYLE = {
 }
 
 
-def standard_error() -> SafeConsole:
-    """Return a console that writes to the current standard error."""
-    return SafeConsole(stderr=True)
+def show_link(label: str, path: Path) -> None:
+    """Print the path of a file to standard error; on a terminal it is a link."""
+    link = (str(path), f"link {path.resolve().as_uri()}")
+    standard_error().print(styled([(f"{label}: ", ""), link]), soft_wrap=True)
 
 
 def table_console(*, stderr: bool) -> SafeConsole:
@@ -56,73 +60,40 @@ def table_console(*, stderr: bool) -> SafeConsole:
     return console
 
 
-def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:
-    """Create progress bars that disappear when done; disabled if `quiet` or not on a terminal."""
-    return Progress(
-        SafeTextColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    )
+class ConsoleReport(RowsProgress):
+    """Event handler that reports runs on standard error, away from the data on standard output.
 
-
-class ProgressReport:
-    """Context manager that shows progress on standard error: bars, or lines without a terminal."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._console = standard_error()
-        self._progress = progress_bars(self._console, quiet=quiet)
-        has_lines = not quiet and not self._console.is_terminal
-        self._lines = PlainProgress(self._console, self._progress) if has_lines else None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        if self._lines is not None:
-            self._lines.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        """Stop showing progress."""
-        if self._lines is not None:
-            self._lines.stop()
-        self._progress.stop()
-
-
-class ConsoleReport(ProgressReport):
-    """Event handler that reports one run on standard error, away from the data on standard output.
-
-    A quiet report still shows what went wrong.
+    It has a row of progress for each SDK. A quiet report still shows what went wrong.
     """
 
-    def __init__(self, *, quiet: bool = False, brief: bool = False) -> None:
-        """Create a report; `brief` omits the figures, for callers that tabulate several runs."""
-        super().__init__(quiet=quiet)
+    def __init__(self, sdks: Sequence[str], *, quiet: bool = False) -> None:
+        """Create a report of the runs of some SDKs; figures of several are the caller's."""
+        super().__init__(sdks, quiet=quiet)
         self._quiet = quiet
-        self._brief = brief
+        self._brief = len(sdks) > 1
+        self._sdk = ""
         self._halted = self._interrupted = False
-        self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
         """Show an event, as far as it is of interest."""
         match event:
+            case RunStarted():
+                self._sdk = event.sdk
+                self._halted = self._interrupted = False
+                self.begin(event.sdk, "starting")
+                questions = plural(event.questions, "question")
+                if not self._quiet:
+                    self._print(
+                        f"{event.sdk} {event.scenario}, mode {event.mode}, {questions},"
+                        f" run {event.run_id}",
+                        "bold",
+                    )
             case RunHalted():
                 self._halted = True
                 self._interrupted = event.error.code == "interrupted"
-                self._stop()
                 self._print(event.error.render(), "red")
             case RunFinished():
-                self._stop()
+                self.end(event.summary.sdk, pass_rate_text(event.summary, brief=True))
                 if self._interrupted:
                     resumed = f"--resume {event.summary.run_id}"
                     self._print(f"to continue, repeat the command with {resumed}", "yellow")
@@ -138,21 +109,16 @@ class ConsoleReport(ProgressReport):
                 self._follow(event)
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(text, style=style)
+        # A style given to `print` would apply to the bars below it, too.
+        self._console.print(styled([(text, style)]))
 
     def _follow(self, event: Event) -> None:
         match event:
-            case RunStarted():
-                questions = plural(event.questions, "question")
-                self._print(
-                    f"{event.sdk} {event.scenario}, mode {event.mode}, {questions},"
-                    f" run {event.run_id}",
-                    "bold",
-                )
-                self._progress.update(self._task, description=event.sdk, total=event.questions)
             case Notice():
+                self.begin(self._sdk, "building")
                 self._print(f"  {event.message}")
             case DaemonReady():
+                self.begin(self._sdk, "seeding")
                 delay = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"
                 self._print(f"  daemon ready{delay} on {event.base_url}")
             case BrainSeeded():
@@ -163,8 +129,10 @@ class ConsoleReport(ProgressReport):
                 self._print(f"  brain seeded: {', '.join(counts)} in {seeded.took_ms:.0f} ms")
                 if seeded.proof is not None:
                     self._print(f"  {seeded.proof.describe()}")
+            case AskingStarted():
+                self.begin(self._sdk, "asking", event.questions)
             case QuestionFinished():
-                self._progress.advance(self._task)
+                self.advance(self._sdk)
 
     def _show(self, summary: RunSummary, highlights: Highlights) -> None:
         if not self._brief:
@@ -176,13 +144,14 @@ class ConsoleReport(ProgressReport):
             self._console.print(table)
         for title, lines in (
             ("judges", [] if summary.judging is None else list(judging_lines(summary.judging))),
-            ("failed questions", failed_lines(highlights)),
+            ("failed questions", failed_lines(highlights, _BRIEFLY if self._brief else None)),
             ("slowest questions", [] if self._brief else slowest_lines(highlights)),
         ):
             if lines:
                 self._print(title, "bold")
                 for line in lines:
-                    self._print(Lines(f"  {line}"))
+                    # Several lines end with a command, which is not wrapped.
+                    self._console.print(Lines(f"  {line}"), soft_wrap="\n" in line or None)
 
 
 def verdict_counts(summary: RunSummary) -> Text:

@@ -7,10 +7,11 @@ from memconform.runs.results import QuestionResult
 _WIDTH = 100
 
 
-def failed_lines(highlights: Highlights) -> list[str]:
-    """Format the failed questions, with a note if there are more than are shown."""
-    lines = [f"{escape_line(result.id)}: {_cause(result)}" for result in highlights.failed]
-    more = highlights.failed_count - len(highlights.failed)
+def failed_lines(highlights: Highlights, most: int | None = None) -> list[str]:
+    """Format the failed questions, at most `most`, with a note if there are more."""
+    shown = highlights.failed[:most]
+    lines = [f"{escape_line(result.id)}: {_cause(result)}" for result in shown]
+    more = highlights.failed_count - len(shown)
     return [*lines, f"… and {more} more, all in the result file"] if more else lines
 
 

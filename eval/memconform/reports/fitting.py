@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.cells import cell_len
 from rich.table import Table
+from rich.text import Text
 
 _GAP = 2
 """Columns between two cells."""
@@ -14,7 +15,7 @@ _NAME_SHARE = 4
 
 def fitting_table(
     header: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str | Text]],
     width: int,
     *,
     names: int = 2,
@@ -35,7 +36,7 @@ def fitting_table(
             follow in the order of the header.
     """
     figures = list(range(names, len(header)))
-    lines = (header, *rows)
+    lines = [header, *([str(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(line[column]) for line in lines) for column in range(len(header))]
     words = [
         max((cell_len(word) for line in lines for word in line[column].split()), default=0)

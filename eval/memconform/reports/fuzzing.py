@@ -5,23 +5,11 @@ from collections.abc import Sequence
 
 from memconform.conformance.rules import rules
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
+from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
 
 _SHOWN = 400
 """Maximum length of a shown value in characters: a whole ranking is too long to read."""
-
-
-class FuzzConsole(ProgressReport):
-    """Progress bar of the request sequences; `advance` may be called from another thread."""
-
-    def __init__(self, examples: int | None) -> None:
-        super().__init__()
-        self._task = self._progress.add_task("programs", total=examples)
-
-    def advance(self) -> None:
-        """Count one request sequence."""
-        self._progress.advance(self._task)
 
 
 def fuzz_banner(report: FuzzReport) -> str:
@@ -57,7 +45,7 @@ def show_disagreements(report: FuzzReport, references: Sequence[str]) -> None:
     console = standard_error()
     folder = report.disagreements[0].file.rpartition("/")[0] or "."
     sdks = " ".join(f"--sdk {reference}" for reference in references)
-    console.print(f"    try       memconform conform {sdks} --cases {folder}")
+    console.print(f"    try       memconform conform {sdks} --cases {folder}", soft_wrap=True)
 
 
 def _show(disagreement: FoundDisagreement) -> None:

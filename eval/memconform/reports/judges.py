@@ -6,7 +6,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from memconform.parity.judge_comparison import Disagreement, JudgeComparison
-from memconform.reports.console import standard_error
+from memconform.printing.console import standard_error
 from memconform.reports.rates import NOT_MEASURED, format_rate
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import ErrorRate

@@ -17,6 +17,7 @@ from memconform.replay.events import (
     ReplayEvent,
     ReplayFinished,
 )
+from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import (
     LmePair,
     LmeParity,
@@ -25,9 +26,10 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import ProgressReport, table_console
+from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
+from memconform.reports.progress import RowsProgress
 
 _MISSING = "-"
 _SHOWN = 5
@@ -35,26 +37,20 @@ _SHOWN = 5
 _IMPORTANCE = ("accuracy", "recall_all", "given gold", "p50 ms", "cost $")
 
 
-class ExtractionConsole(ProgressReport):
-    """Shows the progress of extraction."""
+class LmeConsole(RowsProgress):
+    """Event handler that shows the progress of a replay, with a row per SDK or control.
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._task = self._progress.add_task("extracting facts", total=total)
+    All brains are filled at the same time; questions are asked of one SDK after the other.
+    """
 
-    def advance(self) -> None:
-        """Count a session."""
-        self._progress.advance(self._task)
-
-
-class LmeConsole(ProgressReport):
-    """Event handler that shows the progress of a replay."""
-
-    def __init__(self, questions: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._questions = questions
+    def __init__(self, plan: ReplayPlan, *, quiet: bool = False) -> None:
+        super().__init__([part.name for part in plan.parts], quiet=quiet)
+        self._questions = len(plan.questions)
         self._quiet = quiet
-        self._task = self._progress.add_task("filling the daemons' brains", total=None)
+        self._unasked: dict[str, int] = {}
+        for part in plan.parts:
+            if part.control is None:
+                self.begin(part.name, "filling its brain")
 
     def handle(self, event: ReplayEvent) -> None:
         """Show an event, as far as it is of interest."""
@@ -63,24 +59,23 @@ class LmeConsole(ProgressReport):
                 if event.resumed and not self._quiet:
                     kept = plural(event.resumed, "question")
                     self._console.print(f"  {event.name}: {kept} kept from before")
-                self._next(f"{event.name}: asking", total=self._questions)
-            case BrainIndexed() if not self._quiet:
-                self._console.print(f"  {event.name}: {_brain(event)}")
+                self._unasked[event.name] = self._questions - event.resumed
+            case BrainIndexed():
+                self.wait(event.name)
+                if not self._quiet:
+                    self._console.print(f"  {event.name}: {_brain(event)}")
             case QuestionRetrieved():
-                self._progress.advance(self._task)
+                unasked = self._unasked.get(event.name, self._questions)
+                self.begin(event.name, "asking", unasked)
+                self.advance(event.name)
             case QuestionAnswered():
                 # The first answer ends the asking.
-                if not self._progress.tasks[-1].description.endswith("reading"):
-                    self._next(f"{event.name}: reading", total=self._questions)
-                self._progress.advance(self._task)
+                self.begin(event.name, "reading", self._questions)
+                self.advance(event.name)
             case PartHalted():
                 self._console.print(f"{event.name}: {event.error.render()}", style="bold red")
             case PartFinished():
-                self._next("next", total=None)
-
-    def _next(self, description: str, *, total: int | None) -> None:
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(description, total=total)
+                self.end(event.result.sdk, "failed" if event.result.failures else "done")
 
 
 def _brain(event: BrainIndexed) -> str:

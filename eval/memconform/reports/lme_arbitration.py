@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
 from memconform.replay.arbitration_records import LmeArbitration
 from memconform.reports.accuracies import accuracy_text, estimate_cell
-from memconform.reports.console import standard_error
 from memconform.reports.rates import format_rate
 from memconform.scoring.judge.records import ErrorRate
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE
 from rich.table import Table
 
 from memconform.daemons.availability import SkippedSdk
 from memconform.parity.agreement import Agreement
+from memconform.printing.console import standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error, verdict_counts
+from memconform.reports.console import verdict_counts
+from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.rates import pass_rate_text
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary
@@ -21,7 +22,14 @@ def show_matrix(
     """Print a row per SDK, their agreement, and the skipped SDKs to standard error."""
     console = standard_error()
     if len(summaries) > 1:
-        console.print(_table(summaries))
+        table, omitted = _table(summaries, console.width)
+        console.print(table)
+        if omitted:
+            console.print(omission(omitted, "the result files have them"), style="dim")
+        # Each stood at the end of its run, which has scrolled away.
+        for summary in summaries:
+            for reason in summary.reasons:
+                console.print(f"{summary.sdk}: {reason}", style="yellow")
     if agreement is not None:
         for line, good in _verdicts(agreement):
             console.print(line, style="green" if good else "red")
@@ -30,17 +38,13 @@ def show_matrix(
 
 
 _MISSING = "-"
+_HEADER = ("SDK", "verdicts", "pass rate (95 %)", "p50 ms", "TTFT ms", "MiB", "ready ms")
 
 
-def _table(summaries: Sequence[RunSummary]) -> Table:
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("SDK", style="bold", no_wrap=True)
-    table.add_column("verdicts", overflow="fold")
-    for name in ("pass rate (95 %)", "p50 ms", "TTFT ms", "MiB", "ready ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for summary in summaries:
-        table.add_row(
-            summary.sdk,
+def _table(summaries: Sequence[RunSummary], width: int) -> tuple[Table, list[str]]:
+    rows = [
+        (
+            styled([(summary.sdk, "bold")]),
             verdict_counts(summary),
             pass_rate_text(summary, brief=True),
             _p50(summary.latency.done),
@@ -48,7 +52,9 @@ def _table(summaries: Sequence[RunSummary]) -> Table:
             _whole(summary.daemon.rss_peak_bytes, 2**20),
             _whole(summary.daemon.ready_ms, 1),
         )
-    return table
+        for summary in summaries
+    ]
+    return fitting_table(_HEADER, rows, width)
 
 
 def _p50(values: QuantileSummary | None) -> str:

@@ -10,8 +10,9 @@ from memconform.conformance.mutation.score import (
     ScoringStarted,
 )
 from memconform.conformance.rules import rules
+from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.progress import ProgressReport
 
 
 class MutationConsole(ProgressReport):

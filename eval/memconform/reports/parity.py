@@ -8,7 +8,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from rich.box import SIMPLE
-from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +18,7 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
+from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.rates import format_rate
 from memconform.runs.results import QuestionResult
 
@@ -56,15 +56,20 @@ def show_parity(report: ParityReport, *, brief: bool = False) -> None:
     """
     console = table_console(stderr=True)
     report, legend = _labelled(report)
-    if not brief:
-        console.print(_table(report))
-    if legend:
-        console.print(legend, style="dim")
     for pair in report.pairs:
         for text, style in _pair_lines(report, pair, brief=brief):
-            console.print(text, style=style)
+            # A command is not wrapped.
+            console.print(text, style=style, soft_wrap=_SHOW in text or None)
     for reason in report.reasons:
         console.print(reason, style="yellow")
+    # Last, so that it does not scroll away.
+    if not brief:
+        table, omitted = _table(report, console.width)
+        console.print(table)
+        if omitted:
+            console.print(omission(omitted, "--markdown and --json have them"), style="dim")
+    if legend:
+        console.print(legend, style="dim")
 
 
 def parity_markdown(report: ParityReport) -> str:
@@ -136,25 +141,24 @@ def _relabelled(text: str, labels: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\w/.-])(?:{names})(?![\w/-])", lambda match: labels[match[0]], text)
 
 
+_SHOW = "memconform parity show"
 _TERMINAL_COLUMNS = ("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings")
 """Columns that fit into 80 characters; the others are in Markdown and JSON. `only` is the number of
 questions that the first or the second run alone passes."""
+_IMPORTANCE = ("difference (95 %)", "only", "rankings", "p (Holm)")
 
 
-def _table(report: ParityReport) -> Table:
-    caption = Lines(_method(report))
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
-    for number, name in enumerate(_TERMINAL_COLUMNS):
-        justify: JustifyMethod = "left" if number < 2 else "right"
-        # A pair of long SDK names may need several lines; no figure may be cut off.
-        table.add_column(name, justify=justify, no_wrap=number > 0, overflow="fold")
+def _table(report: ParityReport, width: int) -> tuple[Table, list[str]]:
+    rows = []
     for pair in report.pairs:
         name, verdict, first, second, difference, _, _, rankings, *_ = _cells(pair)
         styled_verdict = line(verdict, _STYLES[pair.contrast.verdict])
         holm = f"{pair.contrast.holm_p:.2g}"
-        figures = (f"{first} / {second}", difference, holm, rankings)
-        table.add_row(line(name), styled_verdict, *map(line, figures))
-    return table
+        rows.append((name, styled_verdict, f"{first} / {second}", difference, holm, rankings))
+    table, omitted = fitting_table(_TERMINAL_COLUMNS, rows, width, importance=_IMPORTANCE)
+    table.caption = Lines(_method(report))
+    table.caption_justify = "left"
+    return table, omitted
 
 
 def _method(report: ParityReport) -> str:
@@ -206,7 +210,7 @@ def _pair_lines(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[
     if pair.parted:
         runs = {run.name: run.run_id for run in report.runs}
         arguments = f"{pair.parted[0].question} {runs[pair.first]} {runs[pair.second]}"
-        lines.append((f"    side by side: memconform parity show {arguments}", "dim"))
+        lines.append((f"    side by side: {_SHOW} {arguments}", "dim"))
     rankings = pair.rankings
     if rankings.first_hit_earlier or rankings.first_hit_later:
         earlier = plural(rankings.first_hit_earlier, "question")

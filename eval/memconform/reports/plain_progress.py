@@ -2,9 +2,11 @@
 
 import threading
 import time
+from datetime import timedelta
 
 from rich.progress import Progress, Task
 
+from memconform.printing.columns import is_running, rate
 from memconform.printing.console import SafeConsole
 
 INTERVAL_S = 10.0
@@ -38,7 +40,7 @@ class PlainProgress:
 
     def _print(self) -> None:
         while not self._ended.wait(INTERVAL_S):
-            states = [_state(task) for task in self._progress.tasks if not task.finished]
+            states = [_state(task) for task in self._progress.tasks if is_running(task)]
             if states:
                 seconds = time.monotonic() - self._started
                 self._console.print(f"  {'; '.join(states)} after {seconds:,.0f} s")
@@ -47,4 +49,7 @@ class PlainProgress:
 def _state(task: Task) -> str:
     if task.total is None:
         return task.description
-    return f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
+    state = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}"
+    if speed := rate(task):
+        state += f" ({speed}, {timedelta(seconds=round(task.time_remaining or 0))} left)"
+    return state

@@ -16,11 +16,13 @@ from memconform.bench.qa.records import (
 )
 from memconform.bench.qa.report_builder import QaFinished
 from memconform.bench.tasks import ALL
+from memconform.printing.console import standard_error
 from memconform.printing.plurals import listed, plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
-from memconform.reports.console import ProgressReport, standard_error, table_console
+from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.judging import judging_lines
+from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
 

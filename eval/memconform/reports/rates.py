@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memconform.printing.plurals import plural
-from memconform.runs.results import RunSummary
+from memconform.runs.results import FloorResult, RunSummary
 from memconform.runs.verdict import unmeasured_counts
 from memconform.scoring.statuses import QuestionStatus
 
@@ -59,6 +59,17 @@ def pass_rate_text(summary: RunSummary, *, brief: bool = False) -> str:
 def measured_questions(counts: Mapping[QuestionStatus, int]) -> int:
     """The number of questions with a score."""
     return sum(count for status, count in counts.items() if status.measured)
+
+
+def is_complete(summary: RunSummary) -> bool:
+    """Whether every question was measured, so that the rates are rates and no bounds."""
+    measured = measured_questions(summary.counts)
+    return summary.incident is None and 0 < summary.total == measured
+
+
+def is_missed(floor: FloorResult) -> bool:
+    """Whether a floor is missed however the unmeasured questions would have ended."""
+    return floor.total > 0 and floor.best_rate < floor.floor
 
 
 def missing_questions(counts: Mapping[QuestionStatus, int]) -> str:

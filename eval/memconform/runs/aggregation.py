@@ -30,6 +30,7 @@ def aggregate_attempts(
         id=question.id,
         question=question.question,
         tags=question.tags,
+        question_date=question.question_date,
         cluster=question.cluster,
         verdict=judgement.verdict if failed else _verdict(judged, passed=passed),
         passed=passed,

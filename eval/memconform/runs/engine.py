@@ -17,6 +17,7 @@ from memconform.ingest.records import SeedRecord
 from memconform.ingest.verification import IndexVerifier
 from memconform.records import Incident
 from memconform.runs.events import (
+    AskingStarted,
     BrainSeeded,
     DaemonReady,
     Event,
@@ -216,11 +217,14 @@ async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
 
 async def _ask(plan: Plan, question_runner: QuestionRunner) -> AsyncGenerator[Event, None]:
     scenario = SCENARIOS[plan.settings.scenario]
-    pending: Iterator[tuple[int, Question]] = (
-        (row, question)
-        for row, question in enumerate(plan.selected)
-        if is_applicable(question, scenario) and question_runner.is_open(row)
-    )
+
+    def unasked() -> Iterator[tuple[int, Question]]:
+        for row, question in enumerate(plan.selected):
+            if is_applicable(question, scenario) and question_runner.is_open(row):
+                yield row, question
+
+    yield AskingStarted(sum(1 for _ in unasked()))
+    pending = unasked()
     first = next(pending, None)
     if first is not None:
         await question_runner.warm_up(first[1])

@@ -44,6 +44,13 @@ class BrainSeeded:
 
 
 @dataclass(frozen=True, slots=True)
+class AskingStarted:
+    """The first of `questions` questions is about to be asked; a resumed run has asked others."""
+
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionFinished:
     """All attempts at a question are settled; their outcome is in the result."""
 
@@ -69,4 +76,13 @@ class RunFinished:
     """Its copy, `…/<date>/<sdk>.json`."""
 
 
-Event = RunStarted | Notice | DaemonReady | BrainSeeded | QuestionFinished | RunHalted | RunFinished
+Event = (
+    RunStarted
+    | Notice
+    | DaemonReady
+    | BrainSeeded
+    | AskingStarted
+    | QuestionFinished
+    | RunHalted
+    | RunFinished
+)

@@ -1,7 +1,7 @@
 """Rescores stored answers without a daemon."""
 
 import shutil
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,6 +66,7 @@ async def rescore(
     calibrations: Mapping[str, "Calibration | None"] | None = None,
     floors: Sequence[Floor],
     command: Sequence[str],
+    progress: Callable[[], None] = lambda: None,
 ) -> RunFinished:
     """Score every stored answer of a run again; unmeasured attempts stay unmeasured.
 
@@ -79,6 +80,7 @@ async def rescore(
         calibrations: what is known of each judge.
         floors: those of the new result.
         command: the command line, for the provenance.
+        progress: called after each attempt.
 
     Raises:
         UsageError: `dataset_changed` if the questions are not those of the run.
@@ -122,6 +124,7 @@ async def rescore(
                     # The first hit belongs to the old expectation, and chunk texts are not stored.
                     attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
                 rescored.copy_attempt(attempt)
+                progress()
         # The copied attempts have the old journal's statements applied already.
         rescored.write_statement(IndexVerified(attempts=rescored.written))
         if (wire := journal.with_name("wire")).is_dir():

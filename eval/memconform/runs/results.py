@@ -91,6 +91,9 @@ class QuestionResult(Record):
     id: str
     question: str
     tags: list[str]
+    question_date: str | None = None
+    """The question's date in the dataset; null if it has none, and in results of earlier
+    versions."""
     cluster: str | None = None
     """What it shares with questions that are not independent of it; null in results of earlier
     versions."""
@@ -151,6 +154,7 @@ class QuestionResult(Record):
             id=question.id,
             question=question.question,
             tags=question.tags,
+            question_date=question.question_date,
             cluster=question.cluster,
             verdict=verdict,
             passed=False,

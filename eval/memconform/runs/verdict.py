@@ -96,7 +96,7 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     passed. If the unmeasured questions decide, the outcome is unknown and the exit code is that of
     a failed daemon (3), because an outage is not a low score.
     """
-    results = tuple(_check_floor(tally, floor) for floor in floors)
+    results = tuple(check_floor(tally, floor) for floor in floors)
     codes: list[ExitCode] = []
     reasons: list[str] = []
     if incident is not None:
@@ -131,7 +131,8 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     return Conclusion(gravest(codes), tuple(reasons), results)
 
 
-def _check_floor(tally: Tally, floor: Floor) -> FloorResult:
+def check_floor(tally: Tally, floor: Floor) -> FloorResult:
+    """Whether a floor is held, by the questions that were counted."""
     group = tally.group(floor.tag)
     total = max(group.total, 1)
     rate = group.passed / total

@@ -1,6 +1,6 @@
 """Quantiles of latencies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import floor
 from typing import Self
 
@@ -21,13 +21,14 @@ class QuantileSummary(Record):
         if not ordered:
             return None
         return cls(
-            p50=_quantile(ordered, 0.50),
-            p95=_quantile(ordered, 0.95),
-            p99=_quantile(ordered, 0.99),
+            p50=quantile(ordered, 0.50),
+            p95=quantile(ordered, 0.95),
+            p99=quantile(ordered, 0.99),
         )
 
 
-def _quantile(ordered: list[float], q: float) -> float:
+def quantile(ordered: Sequence[float], q: float) -> float:
+    """The q-quantile of ascending values, by linear interpolation (Hyndman & Fan, type 7)."""
     position = q * (len(ordered) - 1)
     below = floor(position)
     above = min(below + 1, len(ordered) - 1)

@@ -9,7 +9,7 @@ from memconform.errors import UsageError, nearest
 from memconform.storage.result_file import run_id_of
 from memconform.storage.writing import Masked, redact_file, replacing, unwritable
 
-_JOURNAL = "journal.jsonl"
+JOURNAL = "journal.jsonl"
 
 ROW_MARK = "#"
 """Separates the result of a bench from the row that is meant: `RESULT#SYSTEM/STRATEGY`."""
@@ -67,7 +67,7 @@ class RunFolder(DaemonFolder):
 
     @property
     def journal(self) -> Path:
-        return self.path / _JOURNAL
+        return self.path / JOURNAL
 
     @property
     def result(self) -> Path:
@@ -101,8 +101,8 @@ def find_journal(output: Path, run: str) -> Path:
     by_id = [path.parent.parent / "runs" / run_id, output / "runs" / run_id] if run_id else []
     folders = [path, path.parent] if path.exists() else []
     for folder in (*folders, output / "runs" / run, *by_id):
-        if (folder / _JOURNAL).is_file():
-            return folder / _JOURNAL
+        if (folder / JOURNAL).is_file():
+            return folder / JOURNAL
     runs = sorted(path.name for path in (output / "runs").glob("*"))
     raise UsageError(
         f"no run {run!r} in {output / 'runs'}",

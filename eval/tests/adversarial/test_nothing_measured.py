@@ -65,7 +65,7 @@ def _rows(summary: RunSummary) -> str:
 
 def _matrix(summary: RunSummary) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=300).print(matrix._table([summary, summary]))
+    Console(file=stream, width=300).print(matrix._table([summary, summary], 300)[0])
     return stream.getvalue()
 
 

@@ -1,5 +1,6 @@
 """What counts as agreement of runs, and what does not."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from memconform.parity.ladder import ranking_difference
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
-from memconform.runs.reading import read_questions
+from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
+from tests.run_results import question, write_run
 
 
 class _Head(Record):
@@ -116,6 +118,41 @@ def test_the_console_states_how_far_rankings_agree(
     runs = [_question("q", *_AB)], [_question("q", *other)]
     show_matrix([], [], _compare(tmp_path, *runs))
     assert line in capsys.readouterr().err.splitlines()
+
+
+def test_the_matrix_ends_with_the_reasons_of_each_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They stood at the end of each run, which had scrolled away when the last one ended."""
+    low = "pass rate 0.000 is below the floor 0.900"
+    reasons = {"go": [low], "ts": []}
+    paths = [
+        write_run(tmp_path / f"{sdk}.json", sdk, [question("q")], reasons=lines)
+        for sdk, lines in reasons.items()
+    ]
+    show_matrix([read_summary(path) for path in paths], [], None)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "floor" in line] == [f"go: {low}"]
+
+
+def test_a_matrix_of_long_names_fits_80_columns_and_says_what_it_omits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    stream.isatty = lambda: True  # type: ignore[method-assign]
+    for variable, value in (("COLUMNS", "80"), ("LINES", "50"), ("TERM", "dumb")):
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr("sys.stderr", stream)
+    name = "a-memory-daemon-in-some-language"
+    rows = [question(f"q{n}", status) for n, status in enumerate(QuestionStatus)]
+    show_matrix([read_summary(write_run(tmp_path / "a.json", name, rows))] * 2, [], None)
+    table, _, note = stream.getvalue().partition("not shown, for lack of room: ")
+    assert max(map(len, stream.getvalue().splitlines())) <= 80
+    assert "…" not in table
+    words = {word.strip(",") for word in table.split()}
+    assert {name, *(status.value for status in QuestionStatus)} <= words
+    assert "ready ms" in note
+    assert "the result files have them" in " ".join(note.split())
 
 
 def test_reports_a_different_answer_if_answers_are_compared(tmp_path: Path) -> None:

@@ -72,3 +72,13 @@ async def test_closing_the_generator_cancels_unfinished_builds() -> None:
     assert (await anext(builds))[0].name == "py"
     await builds.aclose()
     assert ended
+
+
+async def test_each_sdk_says_whether_it_is_building_or_waiting() -> None:
+    states: list[tuple[str, str]] = []
+    runners = [_runner("go", _at_once), _runner("py", _fails)]
+    async for _ in as_built(runners, print, lambda *state: states.append(state)):
+        pass
+    assert states == [
+        *(("go", "building"), ("py", "building"), ("py", "skipped"), ("go", "waiting")),
+    ]

@@ -14,8 +14,8 @@ from memconform.bench.stored_rows import load_rows
 from memconform.printing.console import SafeConsole
 from memconform.reports import plain_progress
 from memconform.reports.bench import show_bench
-from memconform.reports.console import ProgressReport
 from memconform.reports.fitting import fitting_table
+from memconform.reports.progress import ProgressReport
 from tests.unit.bench_results import gold_of, write_bench
 
 
@@ -88,9 +88,11 @@ def test_a_bench_at_80_columns_says_what_it_omits(
     narrow = _show(report, monkeypatch, 80)
     assert "recall_any@10" in narrow
     assert "…" not in narrow
-    [note] = [line for line in narrow.splitlines() if line.startswith("not shown")]
-    assert "recall_all@5" in note
-    assert note.endswith("--markdown and --json have them")
+    # The note is wrapped between words.
+    _, _, note = " ".join(narrow.split()).partition("not shown, for lack of room: ")
+    columns, _, rest = note.partition("; ")
+    assert "recall_all@5" in columns.split(", ")
+    assert rest.startswith("--markdown and --json have them")
     wide = _show(report, monkeypatch, 300)
     assert "recall_all@5" in wide
     assert "not shown" not in wide

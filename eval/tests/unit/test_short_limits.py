@@ -16,7 +16,7 @@ _REASON = "# short limit: "
 _KEYWORDS = {"timeout", "timeout_s", "deadline_s", "ready_s", "first", "gap", "total", "connect"}
 _CALLS = {"timeout": 0, "wait_for": 1, "wait": 0, "join": 0, "settimeout": 0, "time_limit": 0}
 """Functions that take a limit, and its position."""
-_NO_LIMITS = {"_tally", "add_task"}
+_NO_LIMITS = {"FloorResult", "_tally", "add_task"}
 """Functions with such a keyword for a number of something."""
 _CLOCKS = {"monotonic", "perf_counter", "time"}
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -210,16 +210,21 @@ def _bad_set(path: Path, fault: str) -> UsageError:
 
 
 async def calibrate(
-    model: Model, items: Sequence[CalibrationItem], items_sha256: str, *, seed: int = 0
+    model: Model,
+    items: Sequence[CalibrationItem],
+    items_sha256: str,
+    *,
+    seed: int = 0,
+    progress: Callable[[], None] = lambda: None,
 ) -> Calibration:
-    """Put the items to a judge, and a sample of them once more.
+    """Put the items to a judge, and a sample of them once more; `progress` is called after each.
 
     Raises:
         HaltingError: what was paid for is in the cache.
     """
     judged = [item for item in items if _needs_judge(item)]
-    replies = await _replies(model, judged, repetition=0)
-    again = await _replies(model, repeated_items(items, seed), repetition=1)
+    replies = await _replies(model, judged, progress, repetition=0)
+    again = await _replies(model, repeated_items(items, seed), progress, repetition=1)
     costs = [*replies.values(), *again.values()]
     usages = [reply.usage for reply in costs if reply.usage is not None]
     verdicts = {
@@ -277,7 +282,11 @@ async def calibrate(
 
 
 async def _replies(
-    model: Model, items: Sequence[CalibrationItem], *, repetition: int
+    model: Model,
+    items: Sequence[CalibrationItem],
+    progress: Callable[[], None],
+    *,
+    repetition: int,
 ) -> dict[str, Reply[JudgeReply] | LlmError]:
     """The judge's reply to each item, by id, or why there is none."""
 
@@ -289,6 +298,8 @@ async def _replies(
             raise
         except LlmError as error:
             return error
+        finally:
+            progress()
 
     # All are waited for: what was paid for is in the cache before an error ends it.
     replies = await asyncio.gather(*map(ask, items), return_exceptions=True)

@@ -1,0 +1,140 @@
+"""Writes stored results as HTML and in the formats of other programs."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from memconform.cli.report_options import ReportOptions
+from memconform.cli.targets import inert_target, json_target, text_target
+from memconform.errors import ExitCode
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
+from memconform.reports.exports import annotations as annotation_format
+from memconform.reports.exports import badge as badge_format
+from memconform.reports.exports import ctrf as ctrf_format
+from memconform.reports.exports import junit as junit_format
+from memconform.reports.exports import markdown as markdown_format
+from memconform.reports.exports import table as csv_format
+from memconform.reports.overview.headline import Statement, statements
+from memconform.reports.overview.outcomes import Outcome, outcomes
+from memconform.reports.overview.overview import Overview
+from memconform.storage.writing import Masked, Sink
+
+_Write = Callable[[Sink, Overview, Sequence[Statement], Sequence[Outcome]], None]
+_Target = Callable[[str], AbstractContextManager[Sink]]
+
+
+def html(options: ReportOptions) -> ExitCode:
+    """Write the report, and print its verdict and path.
+
+    Raises:
+        UsageError: if a result is missing, unreadable or contradicts itself.
+        ResultsError: if the report cannot be written (`results_unwritable`).
+    """
+    # Not with the other formats: its charts need packages of the extra `report`.
+    from memconform.reports.html.document import write_html  # noqa: PLC0415
+
+    with _loaded(options) as overview:
+        with inert_target(options.file) as target:
+            write_html(target, overview)
+        _end(options, statements(overview))
+    return ExitCode.OK
+
+
+def junit(options: ReportOptions) -> ExitCode:
+    """Write JUnit XML; raises as `html` does."""
+    return _write(
+        options,
+        inert_target,
+        lambda to, overview, _s, found: junit_format.write_junit(to, found, overview.period()[0]),
+    )
+
+
+def ctrf(options: ReportOptions) -> ExitCode:
+    """Write CTRF; raises as `html` does."""
+
+    def write(
+        target: Sink, overview: Overview, _: Sequence[Statement], found: Sequence[Outcome]
+    ) -> None:
+        report = ctrf_format.ctrf_report(found, *overview.period())
+        ctrf_format.write_ctrf(target, report)
+
+    return _write(options, json_target, write)
+
+
+def csv(options: ReportOptions) -> ExitCode:
+    """Write CSV; raises as `html` does."""
+    return _write(options, text_target, lambda to, _o, _s, found: csv_format.write_csv(to, found))
+
+
+def markdown(options: ReportOptions) -> ExitCode:
+    """Write Markdown; raises as `html` does."""
+
+    def write(
+        target: Sink,
+        overview: Overview,
+        verdicts: Sequence[Statement],
+        found: Sequence[Outcome],
+    ) -> None:
+        text = markdown_format.summary_markdown(overview, verdicts, found)
+        target.write_masked(Masked(text.encode("utf-8", "backslashreplace")))
+
+    return _write(options, text_target, write)
+
+
+def annotations(options: ReportOptions) -> ExitCode:
+    """Write annotations; raises as `html` does."""
+
+    def write(
+        target: Sink, overview: Overview, verdicts: Sequence[Statement], found: Sequence[Outcome]
+    ) -> None:
+        passing = {
+            (run.name, group.name)
+            for group in overview.groups
+            for run in group.current
+            if run.summary.exit_code == ExitCode.OK
+        }
+        regressed = {
+            (sdk, group.name, question)
+            for group in overview.groups
+            for sdk, change in group.changes.items()
+            for question in change.regressions
+        }
+        for line in annotation_format.annotation_lines(verdicts, found, passing, regressed):
+            target.write_masked(Masked(f"{line}\n".encode("utf-8", "backslashreplace")))
+
+    return _write(options, inert_target, write)
+
+
+def badge(options: ReportOptions) -> ExitCode:
+    """Write a badge; raises as `html` does."""
+
+    def write(
+        target: Sink, _: Overview, verdicts: Sequence[Statement], _found: Sequence[Outcome]
+    ) -> None:
+        badge = badge_format.badge(verdicts[0], options.label)
+        target.write_json(badge.model_dump(mode="json", by_alias=True))
+
+    return _write(options, json_target, write)
+
+
+def _write(options: ReportOptions, target: _Target, write: _Write) -> ExitCode:
+    with _loaded(options) as overview:
+        found = outcomes(overview)
+        verdicts = statements(overview)
+        with target(options.file) as sink:
+            write(sink, overview, verdicts, found)
+        _end(options, verdicts)
+    return ExitCode.OK
+
+
+def _loaded(options: ReportOptions) -> Overview:
+    overview = Overview.load(options.results, options.baseline, options.output)
+    for line in (*overview.results.skipped, *overview.baselines.skipped):
+        echo(Lines(f"not shown: {line}"), err=True)
+    return overview
+
+
+def _end(options: ReportOptions, verdicts: Sequence[Statement]) -> None:
+    if options.file != "-":
+        echo(verdicts[0].sentence())
+        echo(f"-> {options.file}")

@@ -1,0 +1,77 @@
+"""Runs `memconform view`."""
+
+import secrets
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+
+from memconform.cli.view import ViewOptions
+from memconform.errors import ExitCode, UsageError
+from memconform.printing.output import echo
+from memconform.reports.html.document import write_html
+from memconform.reports.live.app import create_app
+from memconform.reports.overview.overview import Overview
+from memconform.storage.writing import Sink
+
+_HOST = "127.0.0.1"
+_SHUTDOWN_SECONDS = 2
+
+
+def view(options: ViewOptions) -> ExitCode:
+    """Serve until Ctrl-C.
+
+    Raises:
+        UsageError: if the port is taken (`port_taken`), or a named result does not exist
+            (`unknown_run`).
+    """
+    references = options.results or (str(options.output),)
+    for reference in options.results:
+        _require_result(reference, options.output)
+    listening = _listen(options.port)
+    port = listening.getsockname()[1]
+    token = secrets.token_urlsafe(32)
+
+    def report() -> bytes:
+        pieces: list[bytes] = []
+        with Overview.load(references, options.baseline, options.output, quiet=True) as overview:
+            write_html(Sink(pieces.append), overview)
+        return b"".join(pieces)
+
+    hosts = frozenset((f"{_HOST}:{port}", f"localhost:{port}"))
+    app = create_app(options.output, report, token=token, hosts=hosts)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+    echo(f"http://{_HOST}:{port}/{token}/")
+    echo("Ctrl-C stops it", err=True)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
+    return ExitCode.OK
+
+
+def _require_result(reference: str, output: Path) -> None:
+    if not Path(reference).exists() and not (output / "runs" / reference).exists():
+        raise UsageError(
+            f"no result {reference!r}, and no run of that name in {output / 'runs'}",
+            code="unknown_run",
+            hint="name a result file, a folder of results, or a run id",
+        )
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        listening = socket.create_server((_HOST, port))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} of {_HOST} cannot be used: {error.strerror}",
+            code="port_taken",
+            hint="omit --port to take a free one",
+        ) from error
+    return listening

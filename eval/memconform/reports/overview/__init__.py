@@ -1,0 +1,1 @@
+"""Stored results of any kind, read together: what a report shows, whatever its format."""

@@ -1,0 +1,190 @@
+"""Questions, checks, mutants and findings as test results, for formats that know nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memconform.bench.records import BenchReport
+from memconform.conformance.mutation.results import Fate
+from memconform.conformance.results import Check, Result
+from memconform.fuzzing.results import FuzzReport
+from memconform.reports.overview.groups import QuestionRow, RunGroup
+from memconform.reports.overview.overview import Overview
+from memconform.scoring.statuses import QuestionStatus
+
+
+class OutcomeStatus(StrEnum):
+    """The kinds of results that formats of tests tell apart."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    """Measured, and wrong."""
+    ERROR = "error"
+    """Not measured, which is no failure of what was tested."""
+    SKIPPED = "skipped"
+    """Not applicable, or known to fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test's result. Texts are as daemons and datasets wrote them: formats escape them."""
+
+    sdk: str
+    suite: str
+    """What was tested, such as the dataset and the scenario, or `conformance`."""
+    id: str
+    title: str
+    status: OutcomeStatus
+    detail: str
+    """The status in the words of the verb that measured it."""
+    message: str = ""
+    """Why it did not pass."""
+    trace: str = ""
+    """What shows it: what was expected, the answer, a command."""
+    ms: float | None = None
+    tags: tuple[str, ...] = ()
+
+
+CONFORMANCE = "conformance"
+
+_QUESTION = {
+    QuestionStatus.CORRECT: OutcomeStatus.PASSED,
+    QuestionStatus.INCORRECT: OutcomeStatus.FAILED,
+    QuestionStatus.ABSTAINED: OutcomeStatus.FAILED,
+    QuestionStatus.NOT_APPLICABLE: OutcomeStatus.SKIPPED,
+}
+"""Every other status is an error."""
+
+_CHECK = {
+    Result.PASS: OutcomeStatus.PASSED,
+    Result.WARN: OutcomeStatus.PASSED,
+    Result.FAIL: OutcomeStatus.FAILED,
+    Result.XPASS: OutcomeStatus.FAILED,
+    Result.XFAIL: OutcomeStatus.SKIPPED,
+    Result.NOT_APPLICABLE: OutcomeStatus.SKIPPED,
+    Result.UNTESTABLE: OutcomeStatus.ERROR,
+    Result.ERROR: OutcomeStatus.ERROR,
+}
+
+
+def outcomes(overview: Overview) -> list[Outcome]:
+    """Every outcome of an overview whose questions have not been read yet.
+
+    Raises:
+        UsageError: as `Overview.read_questions`.
+    """
+    found: list[Outcome] = []
+    overview.read_questions(
+        lambda number, row: found.extend(_questions(overview.groups[number], row))
+    )
+    return [*found, *_of_documents(overview)]
+
+
+def _questions(group: RunGroup, row: QuestionRow) -> Iterator[Outcome]:
+    for run, result in zip(group.current, row.results, strict=True):
+        message = result.reason
+        trace = [f"question: {result.question}"]
+        if result.error is not None:
+            message = f"{result.error.code}: {result.error.message}"
+            trace += [result.error.curl] if result.error.curl else []
+        elif result.verdict in (QuestionStatus.INCORRECT, QuestionStatus.ABSTAINED):
+            trace.append(f"answer: {result.answer or ''}")
+            message = message or "the answer does not pass"
+        yield Outcome(
+            sdk=run.name,
+            suite=group.name,
+            id=result.id,
+            title=result.question,
+            status=_QUESTION.get(result.verdict, OutcomeStatus.ERROR),
+            detail=result.verdict.value,
+            message="" if result.passed else message,
+            trace="" if result.passed else "\n".join(trace),
+            ms=result.latency_ms,
+            tags=tuple(result.tags),
+        )
+
+
+def _of_documents(overview: Overview) -> Iterator[Outcome]:
+    for report in overview.conformance:
+        for sdk in report.sdks:
+            for case in sdk.cases:
+                for check in case.checks:
+                    ms = case.took_ms if check is case.checks[0] else 0.0
+                    yield _check(sdk.sdk, case.title, check, ms)
+            for number, problem in enumerate(sdk.problems):
+                yield _problem(sdk.sdk, f"daemon {number + 1}", problem, OutcomeStatus.ERROR)
+            for cause in sdk.stale_known:
+                message = f"listed as known to fail, but no longer occurs: {cause}"
+                yield _problem(sdk.sdk, f"known: {cause}", message, OutcomeStatus.FAILED)
+    for mutation in overview.mutation:
+        fates = {Fate.KILLED: OutcomeStatus.PASSED, Fate.SURVIVED: OutcomeStatus.FAILED}
+        for mutant in mutation.mutants:
+            status = fates.get(mutant.fate, OutcomeStatus.ERROR)
+            message = (
+                "" if status is OutcomeStatus.PASSED else f"{mutant.fate.value}: {mutant.breaks}"
+            )
+            yield Outcome(
+                mutation.sdk, "mutation", mutant.id, mutant.breaks, status, mutant.fate.value,
+                message, "\n".join(mutant.got), mutant.took_s * 1_000, (mutant.rule,),
+            )  # fmt: skip
+        for alarm in mutation.false_alarms:
+            yield Outcome(
+                mutation.sdk, "mutation", f"unmodified: {alarm.check}", "the unmodified daemon",
+                OutcomeStatus.FAILED, alarm.result, "a check fails on the unmodified daemon",
+                "\n".join(alarm.got),
+            )  # fmt: skip
+    for fuzz in overview.fuzzing:
+        yield from _fuzzing(fuzz)
+    for bench in overview.benches:
+        yield from _rows(bench)
+
+
+def _check(sdk: str, title: str, check: Check, ms: float) -> Outcome:
+    lines = [f"expected: {check.expected}"] if check.expected else []
+    lines += [*check.got, check.curl, f"rules: {', '.join(check.rules)}"]
+    message = check.got[0] if check.got else check.result.value
+    if check.result in (Result.XPASS, Result.XFAIL):
+        message = f"known to fail: {check.known}"
+    passed = check.result is Result.PASS
+    return Outcome(
+        sdk, CONFORMANCE, check.id, title, _CHECK[check.result], check.result.value,
+        "" if passed else message, "" if passed else "\n".join(filter(None, lines)), ms,
+        tuple(check.rules),
+    )  # fmt: skip
+
+
+def _problem(sdk: str, name: str, text: str, status: OutcomeStatus) -> Outcome:
+    message = text.partition("\n")[0]
+    return Outcome(sdk, CONFORMANCE, name, name, status, status.value, message, text)
+
+
+def _fuzzing(report: FuzzReport) -> Iterator[Outcome]:
+    sdks = ", ".join(report.sdks)
+    against = report.against or "each other"
+    found = report.disagreements or ([report.disagreement] if report.disagreement else [])
+    for one in found:
+        yield Outcome(
+            sdks, "fuzzing", one.case, f"against {against}", OutcomeStatus.FAILED, "disagreement",
+            f"{one.rule or 'the SDKs'}: differs at {one.pointer}", "\n".join(one.curl),
+        )  # fmt: skip
+    if not found and (report.exit_code or not report.examples):
+        message = f"fuzz ended with exit code {report.exit_code} after {report.examples} programs"
+        yield Outcome(
+            sdks, "fuzzing", f"seed {report.seed}", f"against {against}", OutcomeStatus.ERROR,
+            "not measured", message,
+        )  # fmt: skip
+    elif not found:
+        title = f"{report.examples} programs against {against}"
+        yield Outcome(
+            sdks, "fuzzing", f"seed {report.seed}", title, OutcomeStatus.PASSED, "no disagreement"
+        )
+
+
+def _rows(bench: BenchReport) -> Iterator[Outcome]:
+    for row in bench.rows:
+        status = OutcomeStatus.PASSED if row.measured else OutcomeStatus.ERROR
+        yield Outcome(
+            row.system, f"bench {bench.suite}", row.strategy or row.system,
+            f"{row.queries} queries", status, "measured" if row.measured else "not measured",
+            "; ".join(row.why),
+        )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Finds result files and reads those of one file each: whichever verb wrote them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from memconform.bench.records import BENCH_SCHEMA, BenchReport
+from memconform.bench.stored_rows import read_report
+from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
+from memconform.conformance.mutation.results import MUTATION_SCHEMA, Fate, MutationReport
+from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
+from memconform.errors import UsageError
+from memconform.fuzzing.results import FUZZ_SCHEMA, FuzzReport
+from memconform.parity.records import PARITY_SCHEMA, ParityReport
+from memconform.records import SkipRecord
+from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
+from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
+from memconform.replay.records import LmeParity, LmeResult
+from memconform.reports.machine import REPORT_SCHEMA
+from memconform.runs.results import RESULT_SCHEMA
+from memconform.storage.folders import find_result
+from memconform.storage.result_file import schema_of
+from memconform.validation import first_fault
+
+ONE_DOCUMENT: dict[str, type[BaseModel]] = {
+    BENCH_SCHEMA: BenchReport,
+    CONFORM_SCHEMA: ConformReport,
+    FUZZ_SCHEMA: FuzzReport,
+    LME_PARITY_SCHEMA: LmeParity,
+    LME_SCHEMA: LmeResult,
+    MUTATION_SCHEMA: MutationReport,
+    PARITY_SCHEMA: ParityReport,
+    SCORE_SCHEMA: WmbScore,
+}
+"""Reports that are read whole; a run's questions are streamed instead."""
+
+_RUNS = (RESULT_SCHEMA, REPORT_SCHEMA)
+SHOWN = (*_RUNS, *ONE_DOCUMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file and the schema that it declares."""
+
+    path: Path
+    schema: str
+    named: bool = True
+    """False for a file that was found in a named folder."""
+
+
+def find_sources(references: Sequence[str], output: Path) -> list[Source]:
+    """Resolve references to result files, in order, each file once.
+
+    Args:
+        references: a result file, a run's folder, a run id, or a folder of results, all of whose
+            results are taken.
+        output: the folder in which run ids are looked up.
+
+    Raises:
+        UsageError: if there is no such result (`unknown_run`), a named file is not one that a
+            report can show (`result_unreadable`), or a folder has none (`unknown_run`).
+    """
+    sources: dict[Path, Source] = {}
+    for reference in references:
+        for source in _resolve(reference, output):
+            sources.setdefault(source.path.resolve(), source)
+    return list(sources.values())
+
+
+def _resolve(reference: str, output: Path) -> list[Source]:
+    path = Path(reference)
+    if not path.is_dir() and (output / "runs" / reference).is_dir():
+        path = output / "runs" / reference
+    if not path.is_dir():
+        return [_named(find_result(output, reference))]
+    sources = list(_below(path))
+    if not sources:
+        raise UsageError(
+            f"{path} contains no result",
+            code="unknown_run",
+            hint="give a result file, a run's folder or id, or a folder that `--output` named",
+        )
+    return sources
+
+
+def _below(folder: Path) -> Iterator[Source]:
+    """The results of a folder at any depth; files of other kinds are passed over."""
+    # result.json comes before its copies, which are the same run.
+    for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
+        try:
+            schema = schema_of(path)
+        except (ValueError, OSError, RecursionError):
+            continue
+        if schema in SHOWN:
+            yield Source(path, schema, named=False)
+
+
+def _named(path: Path) -> Source:
+    try:
+        schema = schema_of(path)
+    except (ValueError, OSError, RecursionError) as error:
+        raise unreadable(path, str(error)) from error
+    if schema not in SHOWN:
+        raise unreadable(path, f"its schema is {schema}")
+    return Source(path, schema)
+
+
+def read_document(source: Source) -> BaseModel:
+    """Read a report of one document.
+
+    Raises:
+        UsageError: if it does not fit its schema (`result_unreadable`).
+    """
+    if source.schema == BENCH_SCHEMA:
+        # The result in a run's folder has its queries behind it.
+        return read_report(source.path)
+    try:
+        document = ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
+    except ValidationError as error:
+        raise unreadable(source.path, first_fault(error)) from error
+    except OSError as error:
+        raise unreadable(source.path, str(error)) from error
+    if isinstance(document, MutationReport):
+        killed = sum(mutant.fate is Fate.KILLED for mutant in document.mutants)
+        if (document.killed, document.total) != (killed, len(document.mutants)):
+            raise unreadable(
+                source.path,
+                f"killed is {document.killed} of {document.total}, but its mutants give {killed}"
+                f" of {len(document.mutants)}",
+            )
+    return document
+
+
+class RunReportParts(BaseModel):
+    """What is needed of a report of `run --json`; its runs are read as results are."""
+
+    runs: list[dict[str, Any]]
+    skipped: list[SkipRecord] = Field(default_factory=list)
+
+
+def read_run_report(source: Source) -> RunReportParts:
+    """Read a report of `run --json`.
+
+    Raises:
+        UsageError: if it is no such report (`result_unreadable`).
+    """
+    try:
+        return RunReportParts.model_validate_json(source.path.read_bytes())
+    except ValidationError as error:
+        raise unreadable(source.path, first_fault(error)) from error
+    except OSError as error:
+        raise unreadable(source.path, str(error)) from error
+
+
+def unreadable(path: Path, excerpt: str) -> UsageError:
+    """The error for a file that a report cannot show."""
+    return UsageError(
+        f"{path} is not a result that a report can show",
+        code="result_unreadable",
+        hint="give results of run, bench, conform, mutate, fuzz, parity, lme or wmb score",
+        excerpt=excerpt,
+    )
