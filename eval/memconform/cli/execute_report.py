@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from memconform.cli.report_options import ReportOptions
 from memconform.cli.targets import inert_target, json_target, text_target
-from memconform.errors import ExitCode
+from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 from memconform.reports.exports import annotations as annotation_format
@@ -129,6 +130,15 @@ def _write(options: ReportOptions, target: _Target, write: _Write) -> ExitCode:
 
 def _loaded(options: ReportOptions) -> Overview:
     overview = Overview.load(options.results, options.baseline, options.output)
+    target = Path(options.file).resolve()
+    for source in (*overview.results.sources, *overview.baselines.sources):
+        if options.file != "-" and source.resolve() == target:
+            overview.close()
+            raise UsageError(
+                f"--output-file would replace {source}, which is one of the results",
+                code="bad_option",
+                hint="give the report a name of its own",
+            )
     for line in (*overview.results.skipped, *overview.baselines.skipped):
         echo(Lines(f"not shown: {line}"), err=True)
     return overview

@@ -32,6 +32,8 @@ _METHOD_SETTINGS = (
 """Settings that decide how questions are asked and scored."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 """Settings that decide which questions are asked."""
+COMPARED_SETTINGS = (*_SELECTION_SETTINGS, *_METHOD_SETTINGS)
+"""Settings in which runs must agree to be compared."""
 _EARLIER = {"rank_by": "score"}
 """Values of settings that results of earlier versions do not have."""
 _QUOTES = ("'", '"')

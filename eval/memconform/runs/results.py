@@ -105,7 +105,7 @@ class QuestionResult(Record):
     """The scored text: the reader's answer or the retrieved text."""
     redacted: bool = False
     """Whether secrets are masked in `answer`; the unmasked text was scored."""
-    latency_ms: float | None
+    latency_ms: float | None = Field(ge=0)
     timings: CallTimings | None
     citations: list[CitedChunk]
     ranking: list[RankedChunk]

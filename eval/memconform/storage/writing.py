@@ -126,11 +126,14 @@ def device(path: Path) -> Iterator[Sink]:
     """Write to an existing device or pipe.
 
     Raises:
-        OSError: if it cannot be written.
+        ResultsError: if it cannot be written (`results_unwritable`).
     """
-    # Buffered, because a write to a raw file may be partial if a signal interrupts it.
-    with path.open("wb") as file:
-        yield Sink(file.write)
+    try:
+        # Buffered, because a write to a raw file may be partial if a signal interrupts it.
+        with path.open("wb") as file:
+            yield Sink(file.write)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 @contextmanager

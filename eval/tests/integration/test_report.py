@@ -73,6 +73,25 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(
     assert "cannot be written" in ended.err
 
 
+def test_no_result_is_replaced_by_its_report(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    path = write_run(workspace / "go.json", "go", _ROWS)
+    before = path.read_bytes()
+    for flags in (("go.json", "-o", "./go.json"), ("go.json", "-o", str(path))):
+        ended = memconform("report", "markdown", *flags)
+        assert ended.code == 2
+        assert "would replace" in ended.err
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_no_bug_of_ours(memconform: Callable[..., Ended], results: Path) -> None:
+    ended = memconform("report", "csv", results, "-o", "/dev/full")
+    assert ended.code == 70
+    assert "Traceback" not in ended.err
+    assert "/dev/full" in ended.err
+
+
 def test_an_unreadable_file_of_a_folder_is_reported(
     memconform: Callable[..., Ended], results: Path
 ) -> None:
@@ -87,7 +106,8 @@ def test_an_unreadable_file_of_a_folder_is_reported(
 def test_a_baseline_makes_regressions(memconform: Callable[..., Ended], workspace: Path) -> None:
     before = [question("q1"), question("q2")]
     write_run(workspace / "old.json", "go", before, run_id="old")
-    write_run(workspace / "new.json", "go", _ROWS, run_id="new")
+    later = "2026-02-01T00:00:00+00:00"
+    write_run(workspace / "new.json", "go", _ROWS, run_id="new", started_at=later)
     ended = memconform("report", "badge", "new.json", "--baseline", "old.json", "-o", "-")
     badge = json.loads(ended.out)
     assert badge["isError"]

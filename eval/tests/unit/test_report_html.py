@@ -211,6 +211,8 @@ def test_numbers_that_json_has_not_are_text() -> None:
          ["run", "--dataset", "lme", "--sdk", "go"]),
         (["run", "--sdk", "go2", "--sdk", "go", "--limit=5"], "go", ["run", "--sdk", "go"]),
         (["run", "--sdk", "sdks/agents/x/sdk.toml", "--sdk", "ts"], "ts", ["run", "--sdk", "ts"]),
+        (["run", "--sdk", "go", "--sdk", "ts", "--sdk", "/x/plant/sdk.toml"], "py",
+         ["run", "--sdk", "/x/plant/sdk.toml"]),
         (["run", "--sdk", "my/daemon/sdk.toml", "--ids", "a"], "mine",
          ["run", "--sdk", "my/daemon/sdk.toml"]),
         (["rescore", "RUN"], "go",
@@ -240,7 +242,7 @@ def _tagged(path: Path, statuses: list[QuestionStatus]) -> Path:
 def test_a_tag_that_was_not_measured_completely_has_no_rate(tmp_path: Path) -> None:
     right, lost = QuestionStatus.CORRECT, QuestionStatus.TIMEOUT
     page = html_of(tmp_path, _tagged(tmp_path / "go.json", [right, lost] * 10))
-    chart = page.partition("Data of “Pass rate by tag”")[2].partition("</table>")[0]
+    chart = page.partition("Data of “Pass rate by tag: ")[2].partition("</table>")[0]
     assert "facts" in chart
     assert "dates" not in chart
 

@@ -1,6 +1,7 @@
 """What a report shows of stored results: groups, who differs, the verdict in one sentence."""
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_the_sdk_that_differs_is_named_with_the_stage(tmp_path: Path) -> None:
     assert found[0].text.startswith(
         "ts differs from go and py on 1 of 3 questions of birds, ask-basic, bm25, at the stage"
     )
-    assert found[0].link == "/questions?g=0&differs=1"
+    assert found[0].link == f"/questions?g={overview.groups[0].key}&differs=1"
     assert [row.outlier for row in rows] == [NOBODY, 2, NOBODY]
     assert overview.groups[0].outliers == {"ts": 1}
 
@@ -400,8 +401,8 @@ def test_groups_that_differ_in_a_setting_have_different_names(tmp_path: Path) ->
     ]
     overview, _, _ = read(runs)
     assert [group.name for group in overview.groups] == [
-        "birds, ask-basic, bm25, top_k 5",
-        "birds, ask-basic, bm25, top_k 50",
+        "birds, ask-basic, bm25, top k 5",
+        "birds, ask-basic, bm25, top k 50",
     ]
 
 
@@ -506,3 +507,29 @@ def test_a_check_that_could_not_be_tested_is_no_regression(tmp_path: Path) -> No
     _, _, found = read([now], before)
     assert Grade.BAD not in {statement.grade for statement in found}
     assert any("could not be tested in 1 check that its baseline" in s.text for s in found)
+
+
+def test_a_baseline_that_matches_nothing_is_reported(tmp_path: Path) -> None:
+    old = write_run(tmp_path / "old.json", "go", _SAME, run_id="old", dataset="fish")
+    now = write_run(tmp_path / "go.json", "go", _SAME, started_at="2026-02-01T00:00:00+00:00")
+    _, _, found = read([now], old)
+    assert found[0].grade is Grade.UNKNOWN
+    assert found[0].text == "no result could be compared with the baseline"
+
+
+def test_the_key_of_a_group_does_not_depend_on_what_else_is_reported(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one" / "go.json", "go", _SAME)
+    other = write_run(tmp_path / "two" / "py.json", "py", _SAME, dataset="ants", mode="hybrid")
+    alone, _, _ = read([one])
+    both, _, _ = read([one, other], folder=tmp_path)
+    keys = {group.name: group.key for group in both.groups}
+    assert alone.groups[0].key == keys["birds, ask-basic, bm25"]
+    assert len(set(keys.values())) == 2
+
+
+def test_pipes_and_devices_of_a_folder_are_passed_over(tmp_path: Path) -> None:
+    write_run(tmp_path / "go.json", "go", _SAME)
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    overview, _, _ = read([tmp_path])
+    assert len(overview.results.sources) == 1

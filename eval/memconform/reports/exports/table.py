@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable
 
+from memconform.printing.escaping import escape_lines
 from memconform.redaction import redact
 from memconform.reports.overview.outcomes import Outcome
 from memconform.storage.writing import Masked, Sink
@@ -30,5 +31,5 @@ def write_csv(target: Sink, outcomes: Iterable[Outcome]) -> None:
 
 
 def _inert(text: str) -> str:
-    text = text.replace("\x00", "\\x00")
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    shown = escape_lines(text)
+    return f"'{shown}" if text.startswith(_FORMULA) else shown

@@ -25,6 +25,8 @@ _WIDTH = 460
 
 _CONFIG: Spec = {
     "background": None,
+    # The engine measures text with another font than the reader's.
+    "padding": {"left": 24, "right": 16, "top": 5, "bottom": 5},
     "view": {"stroke": None},
     "font": "system-ui, sans-serif",
     "axis": {

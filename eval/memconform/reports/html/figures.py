@@ -50,7 +50,8 @@ def group_charts(tally: GroupTally) -> list[Chart]:
         _costs(tally.group),
         _calibration(tally.group),
     ]
-    return [chart for chart in charts if chart is not None]
+    name = tally.group.name
+    return [replace(chart, title=f"{chart.title}: {name}") for chart in charts if chart is not None]
 
 
 def bench_charts(overview: Overview) -> list[list[Chart]]:

@@ -24,6 +24,7 @@ from memconform.reports.overview.regressions import conformance_changes
 from memconform.reports.overview.replays import SCENARIO
 from memconform.reports.rates import is_complete, is_missed, missing_questions, pass_rate_text
 from memconform.runs.results import RunSummary
+from memconform.scoring.statuses import QuestionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def build_page(overview: Overview) -> Page:
         verdict=found[0],
         statements=found,
         sdks=sdks,
-        matrix=[_matrix_row(number, group, sdks) for number, group in enumerate(overview.groups)],
+        matrix=[_matrix_row(group, sdks) for group in overview.groups],
         regressions=_regressions(overview),
         compared=_compared(overview),
         profiles=[row for report in overview.conformance for row in _profiles(report)],
@@ -148,6 +149,7 @@ def build_page(overview: Overview) -> Page:
 def group_meta(group: RunGroup) -> dict[str, Any]:
     """What the script needs of a group besides its questions."""
     return {
+        "key": group.key,
         "name": group.name,
         "scenario": group.runs[0].summary.scenario,
         "runs": [_run_meta(run) for run in group.current],
@@ -202,28 +204,31 @@ def _without_selection(command: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _reference(sdk: str, references: Sequence[str]) -> str:
     """How the command named an SDK: by its name, by `all`, or by the path of its sdk.toml."""
-    by_folder = {Path(r.removesuffix("/sdk.toml")).name: r for r in references}
-    if sdk in references or "all" in references:
+    if sdk in references or not references:
         return sdk
-    # A single reference is this SDK's, whatever the folder is called.
-    return by_folder.get(sdk, references[0] if len(references) == 1 else sdk)
+    paths = [reference for reference in references if "/" in reference or ":" in reference]
+    by_folder = [path for path in paths if Path(path.removesuffix("/sdk.toml")).name == sdk]
+    if by_folder:
+        return by_folder[0]
+    # The only path is this SDK's, whatever its folder is called.
+    return paths[0] if len(paths) == 1 else sdk
 
 
-def _matrix_row(number: int, group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
+def _matrix_row(group: RunGroup, sdks: Sequence[str]) -> MatrixRow:
     by_name = {run.name: run for run in group.current}
     agreement, grade = _agreement(group)
     return MatrixRow(
         name=group.name,
-        link=fragment("questions", g=number),
-        differs_link=fragment("questions", g=number, differs=1),
-        cells=[_cell(by_name[sdk], group, number) if sdk in by_name else None for sdk in sdks],
+        link=fragment("questions", g=group.key),
+        differs_link=fragment("questions", g=group.key, differs=1),
+        cells=[_cell(by_name[sdk], group) if sdk in by_name else None for sdk in sdks],
         agreement=agreement,
         differing=f"differ on {plural(group.differing, 'question')}" if group.differing else "",
         grade=grade,
     )
 
 
-def _cell(run: LoadedRun, group: RunGroup, number: int) -> Cell:
+def _cell(run: LoadedRun, group: RunGroup) -> Cell:
     summary = run.summary
     counts = f"{summary.passed} of {summary.total}"
     grade = Grade.GOOD if summary.exit_code == ExitCode.OK else Grade.UNKNOWN
@@ -232,7 +237,7 @@ def _cell(run: LoadedRun, group: RunGroup, number: int) -> Cell:
         counts = missing_questions(summary.counts) or counts
     if summary.incident is None and any(is_missed(floor) for floor in summary.floors):
         grade = Grade.BAD
-    link = fragment("questions", g=number, sdk=run.name)
+    link = fragment("questions", g=group.key, sdk=run.name)
     changes = _changes_text(group, run.name)
     return Cell(pass_rate_text(summary, brief=True), counts, grade, link, changes)
 
@@ -259,12 +264,12 @@ def _regressions(overview: Overview) -> list[Regression]:
             sdk,
             f"{group.name}, since {change.first}",
             [
-                (question, fragment("question", g=number, id=question))
+                (question, fragment("question", g=group.key, id=question))
                 for question in change.regressions[:_SHOWN]
             ],
             max(0, len(change.regressions) - _SHOWN),
         )
-        for number, group in enumerate(overview.groups)
+        for group in overview.groups
         for sdk, change in group.changes.items()
         if change.regressions
     ]
@@ -321,7 +326,13 @@ def _profiles(report: ConformReport) -> list[ProfileRow]:
 def _group_view(group: RunGroup) -> dict[str, Any]:
     settings = group.runs[0].summary.provenance.settings
     return {
+        "key": group.key,
         "name": group.name,
+        "statuses": [
+            status
+            for status in QuestionStatus
+            if any(run.summary.counts.get(status) for run in group.current)
+        ],
         "parity": group.parity,
         "runs": [_run_view(run) for run in group.current],
         "changes": group.changes,

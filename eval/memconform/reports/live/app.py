@@ -63,7 +63,10 @@ class LocalOnly:
         own = {f"http://{host}" for host in self._hosts}
         if origin is not None and origin not in own:
             return "requests of other pages are refused"
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        # A link, such as in a web terminal, may lead here: its page cannot read what it leads to.
+        navigates = request.headers.get("sec-fetch-mode") == "navigate" and request.method == "GET"
+        site = request.headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and not navigates:
             return "requests of other pages are refused"
         if request.method not in ("GET", "HEAD") and origin is None:
             return "a request that changes something must come from the page"

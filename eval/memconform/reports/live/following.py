@@ -48,7 +48,7 @@ class FollowedRun:
             names = (settings["dataset"], settings["scenario"], settings["mode"])
             total = int(settings["questions"]) * int(settings.get("repeat") or 1)
             return cls(folder, str(manifest["sdk"]), ", ".join(names), total, path.stat().st_mtime)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def read(self) -> None:
@@ -91,7 +91,9 @@ class FollowedRun:
             "statuses": dict(self.statuses),
             "failures": list(self.failures)[::-1],
             "rate": round(rate, 2),
-            "left_s": round((self.total - done) / rate) if rate and self.total > done else None,
+            "left_s": round((self.total - done) / rate)
+            if alive and rate and self.total > done
+            else None,
             "alive": alive,
             "started": datetime.fromtimestamp(self.started, UTC).strftime("%H:%M:%S UTC"),
         }

@@ -1,5 +1,7 @@
 """Runs that asked the same questions in the same way, and how their SDKs compare."""
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +9,12 @@ from dataclasses import dataclass, field
 from memconform.errors import UsageError
 from memconform.parity.comparison import Method, compare_runs
 from memconform.parity.ladder import Divergence, first_difference
-from memconform.parity.loaded_runs import LoadedRun, aligned, require_comparable
+from memconform.parity.loaded_runs import (
+    COMPARED_SETTINGS,
+    LoadedRun,
+    aligned,
+    require_comparable,
+)
 from memconform.parity.records import ParityReport
 from memconform.parity.run_diff import DiffReport, diff_runs
 from memconform.reports.overview.rate_checks import RateCheck
@@ -64,6 +71,15 @@ class RunGroup:
     """By SDK, the number of questions on which it differs from all others, which agree."""
     differing: int = 0
     """Questions on which at least two runs differ."""
+
+    @property
+    def key(self) -> str:
+        """What decides whether a run belongs here, as a word for addresses: the same in every
+        report, whatever else is in it."""
+        settings = self.runs[0].summary.provenance.settings
+        parts = {key: settings.get(key) for key in COMPARED_SETTINGS if key != "variables"}
+        text = json.dumps([_names(self), parts], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:10]
 
     def read_rows(self, take: Callable[[QuestionRow], None]) -> None:
         """Read every question of the current runs once, and compare the runs on the way.
@@ -177,9 +193,16 @@ def _name(group: RunGroup, namesakes: Sequence[RunGroup]) -> str:
     """The group's name, which no other group has unless only their order tells them apart."""
     tables = [g.runs[0].summary.provenance.settings for g in namesakes]
     own = group.runs[0].summary.provenance.settings
-    differing = sorted({key for table in tables for key in table if table[key] != own.get(key)})
+    differing = [
+        key
+        for key in COMPARED_SETTINGS
+        if key not in (*_NAMED, "dataset_sha256")
+        and any(t.get(key) != own.get(key) for t in tables)
+    ]
     parts = list(_names(group))
-    parts += [f"{key} {own.get(key)}"[:_LONGEST_SETTING] for key in differing]
+    for key in differing:
+        value = "default" if own.get(key) is None else str(own[key])
+        parts.append(f"{key.replace('_', ' ')} {value}"[:_LONGEST_SETTING])
     if len(namesakes) > 1 and not differing:
         parts.append(f"{namesakes.index(group) + 1}")
     return ", ".join(parts)

@@ -63,7 +63,7 @@ def statements(overview: Overview) -> list[Statement]:
     """
     results = [
         *_regressions(overview),
-        *(s for number, group in enumerate(overview.groups) for s in _of_group(number, group)),
+        *(s for group in overview.groups for s in _of_group(group)),
         *(s for report in overview.conformance for s in _conformance(report)),
         *(s for report in overview.mutation for s in _mutation(report)),
         *(s for report in overview.fuzzing for s in _fuzzing(report)),
@@ -92,9 +92,9 @@ def parity_grade(verdict: ParityVerdict) -> Grade:
 
 
 def _regressions(overview: Overview) -> Iterator[Statement]:
-    for number, group in enumerate(overview.groups):
+    for group in overview.groups:
         for sdk, change in group.changes.items():
-            link = fragment("questions", g=number, sdk=sdk, regressed=1)
+            link = fragment("questions", g=group.key, sdk=sdk, regressed=1)
             if change.regressions:
                 count = plural(len(change.regressions), "question")
                 text = f"{sdk} fails {count} of {group.name} that its baseline passed"
@@ -103,6 +103,9 @@ def _regressions(overview: Overview) -> Iterator[Statement]:
             if lost:
                 text = f"{sdk} is not compared with its baseline on {plural(lost, 'question')}"
                 yield Statement(Grade.UNKNOWN, f"{text} of {group.name}", link)
+    compared = any(group.changes for group in overview.groups)
+    if overview.baselines.sources and not compared and not conformance_changes(overview):
+        yield Statement(Grade.UNKNOWN, "no result could be compared with the baseline")
     for changes in conformance_changes(overview):
         link = fragment("conformance", sdk=changes.sdk, only="regressed")
         if changes.regressed:
@@ -115,26 +118,26 @@ def _regressions(overview: Overview) -> Iterator[Statement]:
             yield Statement(Grade.UNKNOWN, text, link)
 
 
-def _of_group(number: int, group: RunGroup) -> Iterator[Statement]:
+def _of_group(group: RunGroup) -> Iterator[Statement]:
     for run in group.current:
-        yield from _of_run(number, group, run)
+        yield from _of_run(group, run)
     if group.parity is not None:
-        yield from _agreement(number, group, group.parity)
+        yield from _agreement(group, group.parity)
         return
     [run] = group.current
     summary = run.summary
     regressed = any(change.regressions for change in group.changes.values())
     if is_complete(summary) and summary.exit_code == ExitCode.OK and not regressed:
         passes = f"{summary.passed} of {plural(summary.total, 'question')}"
-        link = fragment("questions", g=number)
+        link = fragment("questions", g=group.key)
         yield Statement(Grade.GOOD, f"{run.name} passes {passes} of {group.name}", link)
 
 
-def _of_run(number: int, group: RunGroup, run: LoadedRun) -> Iterator[Statement]:
+def _of_run(group: RunGroup, run: LoadedRun) -> Iterator[Statement]:
     """What was not measured, and floors that are missed."""
     summary = run.summary
     measured = measured_questions(summary.counts)
-    link = fragment("questions", g=number, sdk=run.name)
+    link = fragment("questions", g=group.key, sdk=run.name)
     if summary.incident is not None:
         text = f"{run.name} was not measured on {group.name}: {summary.incident.code}"
         yield Statement(Grade.UNKNOWN, text, link)
@@ -147,7 +150,7 @@ def _of_run(number: int, group: RunGroup, run: LoadedRun) -> Iterator[Statement]
             Grade.UNKNOWN,
             f"{run.name} was not measured on {missing} of {group.name}"
             f" ({missing_questions(summary.counts)})",
-            fragment("questions", g=number, sdk=run.name, status="unmeasured"),
+            fragment("questions", g=group.key, sdk=run.name, status="unmeasured"),
         )
     missed = [floor for floor in summary.floors if is_missed(floor) and summary.incident is None]
     for floor in missed:
@@ -156,7 +159,7 @@ def _of_run(number: int, group: RunGroup, run: LoadedRun) -> Iterator[Statement]
             Grade.BAD,
             f"{run.name} passes {floor.passed} of {floor.total} questions of {group.name}{tag},"
             f" below the floor of {floor.floor:g}",
-            fragment("questions", g=number, sdk=run.name, status="incorrect"),
+            fragment("questions", g=group.key, sdk=run.name, status="incorrect"),
         )
     if summary.exit_code != ExitCode.OK and is_complete(summary) and not missed:
         reason = f": {summary.reasons[0]}" if summary.reasons else ""
@@ -164,8 +167,8 @@ def _of_run(number: int, group: RunGroup, run: LoadedRun) -> Iterator[Statement]
         yield Statement(Grade.UNKNOWN, text, link)
 
 
-def _agreement(number: int, group: RunGroup, parity: ParityReport) -> Iterator[Statement]:
-    link = fragment("questions", g=number)
+def _agreement(group: RunGroup, parity: ParityReport) -> Iterator[Statement]:
+    link = fragment("questions", g=group.key)
     names = _listed([run.name for run in group.current])
     questions = f"{plural(parity.questions, 'question')} of {group.name}"
     if parity.verdict is ParityVerdict.IDENTICAL:
@@ -179,7 +182,7 @@ def _agreement(number: int, group: RunGroup, parity: ParityReport) -> Iterator[S
     else:
         grade = min(parity_grade(parity.verdict), Grade.NOTED)
         text = f"{_who_differs(group)} {_of_differing(group, parity)}{_most_often(group)}"
-        differing = fragment("questions", g=number, differs=1)
+        differing = fragment("questions", g=group.key, differs=1)
         yield Statement(grade, text, differing, _PARITY_NOTES[parity.verdict])
 
 

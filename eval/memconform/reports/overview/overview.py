@@ -200,6 +200,10 @@ class Overview(AbstractContextManager["Overview"]):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
         self._folder.cleanup()
 
     @classmethod

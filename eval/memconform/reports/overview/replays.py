@@ -116,7 +116,7 @@ def _question(question: LmeQuestion) -> QuestionResult:
     measured = status.measured
     error = None
     if not measured:
-        error = Failure(code=question.code or status.value, message=question.reason)
+        error = Failure(code=question.code, message=question.reason)
     return QuestionResult(
         id=question.id,
         question=question.question,

@@ -90,6 +90,9 @@ def _below(folder: Path) -> Iterator[Source]:
     """The results of a folder at any depth; files of other kinds are passed over."""
     # result.json comes before its copies, which are the same run.
     for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
+        # A pipe would be waited for, and a device read without end.
+        if not path.is_file():
+            continue
         try:
             schema = schema_of(path)
         except (ValueError, OSError, RecursionError):

@@ -68,6 +68,8 @@ function sorted(questions, found, name, direction, chosen) {
 }
 
 function fillSelect(select, options, value) {
+  // A value that is no option is shown all the same: it explains why nothing is found.
+  if (!options.some(([name]) => name === value)) options = [...options, [value, value]];
   select.replaceChildren(...options.map(([name, label]) => el("option", { value: name, selected: name === value }, label)));
   select.value = value;
 }
@@ -76,7 +78,7 @@ function fillSelect(select, options, value) {
 function showFilters(form, questions, parameters) {
   const { meta } = questions;
   const value = (name) => parameters.get(name) ?? "";
-  fillSelect(form.elements.namedItem("g"), meta.groups.map((group, index) => [String(index), group.name]), String(questions.number));
+  fillSelect(form.elements.namedItem("g"), meta.groups.map((group) => [group.key, group.name]), questions.group.key);
   fillSelect(form.elements.namedItem("sdk"), [["", "any"], ...questions.runs.map((run) => [run.name, run.name])], value("sdk"));
   const used = meta.statuses.filter((_, code) => questions.status.some((column) => column.includes(code)));
   const statuses = [...used, ...(used.includes(value("status")) || ["", UNMEASURED].includes(value("status")) ? [] : [value("status")])];

@@ -1,4 +1,6 @@
 const TITLE = document.title;
+/** Rows that are printed in full. */
+const LONGEST_PRINT = 5_000;
 let questionTable = null;
 let drawn = "";
 let wantsSearch = false;
@@ -107,8 +109,14 @@ function listen() {
       else location.hash = "#/questions";
     }
   });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    // The fragment of an address is a view's here.
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
   addEventListener("hashchange", () => void guarded());
   addEventListener("beforeprint", () => {
+    if (readAddress().view === "questions" && questionTable?.order.length <= LONGEST_PRINT) questionTable.drawAll();
     if (readAddress().view !== "overview") return;
     for (const section of document.querySelectorAll("section[data-view]")) section.hidden = ["questions", "question"].includes(section.dataset.view);
   });

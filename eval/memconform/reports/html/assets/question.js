@@ -13,7 +13,7 @@ async function questionPage(parameters) {
   const parts = [
     pager(questions, order, at, filters),
     el("p", { class: "note" }, `${questions.ids[at]} · ${questions.group.name}`, tagList(questions, at, filters)),
-    ...(several ? [divergenceList(questions, details)] : []),
+    ...(several ? [divergenceList(questions, details, at)] : []),
     el("div", { class: "sides" }, ...questions.runs.map((_, run) => side(questions, details, at, run))),
     el("h2", {}, "Ranking"),
     el("div", { class: "sides" }, ...questions.runs.map((_, run) => ranking(questions, details, run))),
@@ -29,10 +29,10 @@ function pager(questions, order, at, filters) {
   const link = (step, label, key) => {
     const next = position < 0 ? undefined : order[position + step];
     if (next === undefined) return el("span", { class: "note" }, label);
-    const target = address("question", { ...filters, g: questions.number, id: questions.ids[next] });
+    const target = address("question", { ...filters, g: questions.group.key, id: questions.ids[next] });
     return el("a", { href: target, rel: step < 0 ? "prev" : "next", title: `key ${key}` }, label);
   };
-  const back = address("questions", { ...filters, g: questions.number });
+  const back = address("questions", { ...filters, g: questions.group.key });
   const place = position < 0 ? "not in the filtered list" : `${NUMBER.format(position + 1)} of ${NUMBER.format(order.length)}`;
   return el("nav", { class: "pager", "aria-label": "Questions" }, el("a", { href: back }, "All questions"), link(-1, "← Previous", "k"), link(1, "Next →", "j"), el("span", { class: "note" }, place));
 }
@@ -41,18 +41,20 @@ function tagList(questions, at, filters) {
   const list = el("span", {});
   for (const tag of questions.tags[at]) {
     const name = questions.tagNames[tag];
-    list.append(" · ", el("a", { href: address("questions", { ...filters, g: questions.number, tag: name }) }, name));
+    list.append(" · ", el("a", { href: address("questions", { ...filters, g: questions.group.key, tag: name }) }, name));
   }
   return list;
 }
 
-function divergenceList(questions, details) {
+function divergenceList(questions, details, at) {
   if (details.divergences.length === 0) {
-    return el("p", {}, "The SDKs that measured this question agree on it.");
+    const measured = questions.runs.filter((_, run) => questions.measured.has(questions.status[run][at]));
+    if (measured.length < 2) return el("p", {}, "Fewer than two SDKs measured this question.");
+    return el("p", {}, `${measured.map((run) => run.name).join(", ")} agree on this question.`);
   }
   const lines = details.divergences.map(([first, second, stage, detail]) => {
-    const names = `${questions.runs[second].name} differs from ${questions.runs[first].name} at the stage `;
-    return el("li", {}, names, el("strong", {}, stage), `: ${detail}`);
+    const names = [questions.runs[first].name, questions.runs[second].name];
+    return el("li", {}, `${names.join(" and ")} differ at the stage `, el("strong", {}, stage), `; ${names[1]}: ${detail}`);
   });
   return el("ul", {}, ...lines);
 }
@@ -88,7 +90,7 @@ function side(questions, details, at, run) {
   if (own.citations.length) {
     parts.push(el("p", { class: "note" }, `cites ${own.citations.map(([path]) => path).join(", ")}`));
   }
-  if (own.timings) parts.push(timeline(own.timings));
+  if (own.timings) parts.push(timeline(own.timings, slowest(details)));
   if (own.votes) parts.push(votes(own.votes));
   if (own.attempts) parts.push(attempts(own.attempts));
   return el("section", { class: "side", "aria-label": questions.runs[run].name }, ...parts);
@@ -103,11 +105,16 @@ function failure(own) {
   return parts;
 }
 
+/** The end of the slowest answer, so that all timelines have one scale. */
+function slowest(details) {
+  const moments = details.runs.flatMap((run) => run.timings ?? []).filter((value) => value !== null);
+  return Math.max(...moments, 0.001);
+}
+
 const MOMENTS = ["first byte", "first event", "first delta", "done"];
 
 /** When the events of an answer came, in ms since the request was sent. */
-function timeline(timings) {
-  const end = Math.max(...timings.filter((value) => value !== null), 0.001);
+function timeline(timings, end) {
   const text = MOMENTS.map((name, index) => [name, timings[index]]).filter(([, value]) => value !== null);
   const spoken = text.map(([name, value]) => `${name} ${value.toFixed(1)} ms`).join(", ");
   const dots = text.flatMap(([, value]) => svg("rect", { class: "dot", x: (297 * value) / end, y: 2, width: 3, height: 16 }));
@@ -148,7 +155,7 @@ function ranking(questions, details, run) {
   const first = details.runs.findIndex((other) => other.ranking.length > 0);
   const base = run === first || first < 0 ? null : details.runs[first].ranking;
   const name = questions.runs[run].name;
-  if (own.length === 0) return el("section", { class: "side", "aria-label": `Ranking of ${name}` }, el("h3", {}, name), el("p", { class: "note" }, "nothing was retrieved"));
+  if (own.length === 0) return el("section", { class: "side", "aria-label": `Ranking of ${name}` }, el("h3", {}, name), el("p", { class: "note" }, "no ranking is stored"));
   const rows = own.map(([path, chunk, score, content], rank) => {
     const other = base?.[rank];
     const isSame = base === null || (other !== undefined && (content && other[3] ? content === other[3] : chunk === other[1]));
@@ -180,7 +187,7 @@ function traces(questions, details) {
 }
 
 function repeating(questions, details, at) {
-  const parts = questions.runs.map((run) => command([...run.repeat, ...(run.byId ? ["--ids", questions.ids[at]] : [])].map(quoted).join(" ")));
+  const parts = questions.runs.map((run) => command([...run.repeat, ...(run.byId && !questions.ids[at].includes(",") ? ["--ids", questions.ids[at]] : [])].map(quoted).join(" ")));
   const body = details.runs.map((run) => run.request).find(Boolean);
   if (body) {
     const route = questions.group.scenario === "search-retrieve-only" ? "search" : "ask";

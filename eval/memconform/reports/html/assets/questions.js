@@ -62,10 +62,14 @@ class Questions {
   }
 }
 
-/** The group that an address names, or the nearest there is. */
+/** The number of the group that an address names by its key; the first one if it names none. */
 async function groupNumber(parameters) {
+  const key = parameters.get("g");
+  if (!key) return 0;
   const { groups } = await block("meta");
-  return Math.min(groups.length - 1, Math.max(0, Math.trunc(Number(parameters.get("g"))) || 0));
+  const number = groups.findIndex((group) => group.key === key);
+  if (number < 0) throw new Error("this report has no such runs; it may be of other results than the link");
+  return number;
 }
 
 const loadedQuestions = new Map();

@@ -71,8 +71,15 @@ class QuestionTable {
     [this.first, this.last] = [first, last];
     const rows = [];
     for (let row = first; row < last; row += 1) rows.push(this.row(row));
+    if (this.order.length === 0) rows.push(el("tr", {}, el("td", { colspan: this.columns().length }, "No question matches these filters.")));
     this.body.replaceChildren(this.space(first), ...rows, this.space(this.order.length - last));
     if (focused) this.body.querySelector(`[data-row="${focused}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** Every row, for paper. */
+  drawAll() {
+    this.body.replaceChildren(...this.order.map((_, row) => this.row(row)));
+    [this.first, this.last] = [-1, -1];
   }
 
   space(rows) {
@@ -84,7 +91,7 @@ class QuestionTable {
   row(row) {
     const { questions } = this;
     const at = this.order[row];
-    const parameters = { ...Object.fromEntries(this.parameters), g: questions.number, id: questions.ids[at] };
+    const parameters = { ...Object.fromEntries(this.parameters), g: questions.group.key, id: questions.ids[at] };
     const link = el("a", { href: address("question", parameters), "data-row": row }, questions.ids[at] || "(empty)");
     const stage = questions.stages[at].map((code) => questions.meta.stages[code]).join(", ");
     return el(
