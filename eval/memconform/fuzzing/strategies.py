@@ -99,7 +99,7 @@ _ATTRIBUTES = st.sampled_from(("Alpha", "Beta", ""))
 
 
 @st.composite
-def _chain(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+def chains(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """Generate documents with attributes, and a batch that moves, deletes and writes them.
 
     Every op of it succeeds, which of random ones hardly two do.
@@ -333,7 +333,7 @@ def programs(profiles: set[Profile], *, restarts: bool = False) -> st.SearchStra
     checked = st.builds(lambda *calls: calls, change, search, search)
     # Brains of other ids would outlive the program.
     created = st.sampled_from((None, "", "A diary.", "d" * 1_500)).map(_create)
-    chained = _chain().map(_chained) if "batchOps" in names else checked
+    chained = chains().map(_chained) if "batchOps" in names else checked
     recreated = st.builds(
         lambda create, call: (_DELETE, _INFO, create, _INFO, call), created, search
     )
