@@ -95,7 +95,7 @@ def _op(kind: str) -> Json:
     return st.fixed_dictionaries(fields)
 
 
-_ATTRIBUTES = st.sampled_from(("Alpha", "Beta", ""))
+_TITLES = st.permutations(("Alpha", "Beta", ""))
 
 
 @st.composite
@@ -104,11 +104,11 @@ def chains(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Every op of it succeeds, which of random ones hardly two do.
     """
-    paths = draw(st.lists(st.sampled_from(_CHAIN_PATHS), min_size=3, max_size=5, unique=True))
+    paths = draw(st.permutations(_CHAIN_PATHS))[: draw(st.integers(3, 4))]
     existing = set(paths[:2])
     documents = [
-        document(path, b"heron " + path.encode(), title=draw(_ATTRIBUTES), tags=["red"])
-        for path in paths[:2]
+        document(path, b"heron " + path.encode(), title=title, tags=["red"])
+        for path, title in zip(paths[:2], draw(_TITLES), strict=False)
     ]
     ops: list[dict[str, Any]] = []
     for _ in range(draw(st.integers(2, 7))):
@@ -345,6 +345,7 @@ def programs(profiles: set[Profile], *, restarts: bool = False) -> st.SearchStra
             alone,
             checked,
             checked,
+            chained,
             chained,
             recreated,
             created.map(lambda call: (call,)),
