@@ -53,11 +53,11 @@ _LONG = st.tuples(st.sampled_from(_WORDS), st.integers(40, 300)).map(
     lambda pair: f"{pair[0]} sings " * pair[1]
 )
 # What is looked for stands behind what a hash, a column or a loop may have cut off: terms of which
-# each is another, then a text beyond 64 KiB.
+# each is another, then a text beyond 64 KiB, which has few terms because programs embed it often.
 _LATE = st.tuples(st.integers(257, 700), st.sampled_from(_WORDS)).map(
     lambda pair: "".join(f"w{number} " for number in range(pair[0])) + pair[1]
 )
-_LATE_BYTES = st.sampled_from(_WORDS).map(lambda word: "w1 w2. " * 9_400 + word)
+_LATE_BYTES = st.sampled_from(_WORDS).map(lambda word: "--------\n" * 7_400 + word)
 TEXTS = st.one_of(*[_SENTENCES] * 24, *[ODD] * 6, *[_LONG] * 3, _LATE, _LATE, _LATE_BYTES)
 
 _WIDTHS = (64, 72, 128, 255, 256, 512, 1_000, 1_024, 4_096, 65_535)
