@@ -13,6 +13,9 @@ from memconform.fakes.mutation import Mutation, fits
 from memconform.fakes.rewriting import EventRewriter, rewrite_answer, rewrite_request
 
 _READ = 65_536
+_HEAD_LIMIT = 1 << 20
+"""Bytes of a request's head or trailers, without its body, from which they are passed through as
+they come: a daemon decides how it ends headers without end."""
 _POLL_SECONDS = 0.02
 
 
@@ -78,7 +81,7 @@ class Connection:
     async def _serve(self) -> None:
         while True:
             self._waits = True
-            parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 26)
+            parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
             if self._raw:
                 parser.receive_data(bytes(self._raw))
             try:

@@ -149,7 +149,7 @@ def _expect_events(changes: Sequence[Change], actual: ProgramAnswer) -> Expected
         if change.old_path is not None:
             data["old_path"] = change.old_path
         if change.reason is not None:
-            data["reason"] = change.reason or Omittable("")
+            data["reason"] = change.reason
         events.append(["change", data, "rising"])
     headers = {"cache-control": frozenset({"no-store"})}
     option = Option(200, "events.change", "text/event-stream", events, headers)

@@ -1,6 +1,7 @@
 """Programs: short sequences of requests to a brain of their own. Pure."""
 
 import base64
+import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ RESTARTS = ("restart", "kill")
 again on its state."""
 RESTARTED = 0
 """Status of the answer to such a call."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring, _SHORT.maxother = 8, 12, 200, 200
 
 _BY_NAME = {route.name: route for route in ROUTES}
 
@@ -32,6 +36,12 @@ class Call:
     defect: str = ""
     """What was made invalid; empty if the request is valid."""
 
+    def __repr__(self) -> str:
+        # Hypothesis makes a text of every program, and warns of those beyond 30,000 characters.
+        line = f"{self.method} {_SHORT.repr(self.target)}"
+        more = f", {self.headers}, {self.defect!r}" if self.headers or self.defect else ""
+        return f"Call({self.route!r}, {line}, {_SHORT.repr(self.body)}{more})"
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -40,6 +50,10 @@ class Program:
     calls: tuple[Call, ...]
     listens: bool = False
     """Whether to read the brain's events meanwhile."""
+
+    def _repr_pretty_(self, printer: Any, *_: object) -> None:  # noqa: ANN401 - of Hypothesis
+        """Print it shortened, and not the calls of strategies that built it."""
+        printer.text(repr(self))
 
 
 def route(name: str) -> Route:

@@ -21,7 +21,6 @@ from memconform.fuzzing.pools import (
     BAD_PATHS,
     CONTENTS,
     METADATA,
-    ODD,
     PATHS,
     POOLS,
     TAGS,
@@ -56,12 +55,26 @@ def body(model: type[BaseModel]) -> Json:
 
 
 def _value(name: str, schema: dict[str, JsonValue]) -> Json:
+    if name == "filters":
+        # With several filters, mostly nothing is found, whatever one of them does.
+        return st.one_of(body(Filters), _one_filter())
     if name in _NESTED:
         return body(_NESTED[name])
     if name == "content_base64":
         return CONTENTS.map(lambda content: document("", content)["contentBase64"])
     pool = POOLS.get(name)
     return pool if pool is not None else from_schema(schema)
+
+
+@cache
+def _one_filter() -> Json:
+    return (
+        body(Filters)
+        .filter(bool)
+        .flatmap(
+            lambda filters: st.sampled_from(sorted(filters)).map(lambda key: {key: filters[key]})
+        )
+    )
 
 
 _DOCUMENT = st.builds(
@@ -82,10 +95,56 @@ def _op(kind: str) -> Json:
     return st.fixed_dictionaries(fields)
 
 
+_TITLES = st.permutations(("Alpha", "Beta", ""))
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Generate documents with attributes, and a batch that moves, deletes and writes them.
+
+    Every op of it succeeds, which of random ones hardly two do.
+    """
+    paths = draw(st.permutations(_CHAIN_PATHS))[: draw(st.integers(3, 4))]
+    existing = set(paths[:2])
+    documents = [
+        document(path, b"heron " + path.encode(), title=title, tags=["red"])
+        for path, title in zip(paths[:2], draw(_TITLES), strict=False)
+    ]
+    ops: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(2, 7))):
+        kind = draw(st.sampled_from(("rename", "rename", "rename", "delete", "write", "append")))
+        path = draw(st.sampled_from(sorted(existing) or paths)) if kind != "write" else None
+        if kind == "write" or not existing:
+            content = document("", b"heron anew")["contentBase64"]
+            target = draw(st.sampled_from(paths))
+            ops.append({"type": "write", "path": target, "content_base64": content})
+            existing.add(target)
+        elif kind == "append":
+            content = document("", b" and more")["contentBase64"]
+            ops.append({"type": kind, "path": path, "content_base64": content})
+        else:
+            ops.append({"type": kind, "path": path})
+            existing.discard(str(path))
+            if kind == "rename":
+                ops[-1]["to"] = draw(st.sampled_from(paths))
+                existing.add(ops[-1]["to"])
+    return {"documents": documents}, {"ops": ops}
+
+
+_CHAIN_PATHS = ("a.md", "b.md", "c.md", "dir/a.md", "_h.md")
+_FOUND_BY_ALL = {"query": "heron", "mode": "bm25", "topK": 50}
+
+
+def _chained(chain: tuple[dict[str, Any], dict[str, Any]]) -> tuple[Call, ...]:
+    documents, ops = chain
+    paths = ("ingestBatch", documents), ("batchOps", ops), ("search", _FOUND_BY_ALL)
+    return tuple(Call(name, "POST", route(name).path, sent) for name, sent in paths)
+
+
 _OPS = st.fixed_dictionaries(
     {"ops": st.lists(st.sampled_from(("write", "append", "delete", "rename")).flatmap(_op),
                      min_size=1, max_size=4)},
-    optional={"reason": ODD},
+    optional={"reason": POOLS["reason"]},
 )  # fmt: skip
 
 _BODIES: dict[str, Json] = {"ingestFile": _DOCUMENT, "ingestBatch": _BATCH, "batchOps": _OPS}
@@ -99,7 +158,9 @@ def _encoded(path: str) -> st.SearchStrategy[str]:
 _FLAGS = st.sampled_from(("true", "false"))
 _PARAMETERS: dict[str, st.SearchStrategy[str]] = {
     "path": PATHS.flatmap(_encoded),
-    "dir": st.one_of(st.just(""), st.sampled_from(("dir", "dir/sub", "_d", "é"))).flatmap(_encoded),
+    "dir": st.one_of(
+        st.just(""), st.sampled_from(("dir", "dir/sub", "_d", "é", "f/" * 19 + "f"))
+    ).flatmap(_encoded),
     "recursive": _FLAGS,
     "include_generated": _FLAGS,
     "glob": st.sampled_from(
@@ -118,6 +179,7 @@ _PARAMETERS: dict[str, st.SearchStrategy[str]] = {
             "*.m?",
             "a.md",
             "*d*.*m*",
+            "l?f.md",
         )
     ).flatmap(_encoded),
 }
@@ -270,7 +332,8 @@ def programs(profiles: set[Profile], *, restarts: bool = False) -> st.SearchStra
     # What a change did to the index shows in searches after it.
     checked = st.builds(lambda *calls: calls, change, search, search)
     # Brains of other ids would outlive the program.
-    created = st.sampled_from((None, "", "A diary.")).map(_create)
+    created = st.sampled_from((None, "", "A diary.", "d" * 1_500)).map(_create)
+    chained = chains().map(_chained) if "batchOps" in names else checked
     recreated = st.builds(
         lambda create, call: (_DELETE, _INFO, create, _INFO, call), created, search
     )
@@ -282,6 +345,8 @@ def programs(profiles: set[Profile], *, restarts: bool = False) -> st.SearchStra
             alone,
             checked,
             checked,
+            chained,
+            chained,
             recreated,
             created.map(lambda call: (call,)),
         ),

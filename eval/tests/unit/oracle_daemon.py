@@ -41,7 +41,7 @@ def answers(program: Program, defect: Defect = lambda _, answer: answer) -> list
         for change in changes:
             data = {"kind": change.kind, "path": change.path}
             data |= {"old_path": change.old_path} if change.old_path is not None else {}
-            data |= {"reason": change.reason} if change.reason else {}
+            data |= {"reason": change.reason} if change.reason is not None else {}
             events.append(["change", data, "rising"])
         stream = ProgramAnswer(
             200, "text/event-stream", (("cache-control", ("no-store",)),), [*events]

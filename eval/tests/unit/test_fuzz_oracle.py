@@ -127,6 +127,8 @@ _DEFECTS: list[tuple[Program, Defect, str]] = [
     (Program((_THREE, _ASK)), _on("ask", lambda body: body[:-1]), "ask.order"),
     (Program((_THREE, _OPS), listens=True),
      _on("events", _edit(-1, 1, "reason", value=None)), "events.batch"),
+    (Program((_THREE, replace(_OPS, body={**_OPS.body, "reason": ""})), listens=True),
+     _on("events", _edit(-1, 1, "reason", value=None)), "events.batch"),
     (Program((_THREE, _OPS), listens=True), _on("events", lambda body: body[:-1]),
      "events.change"),
     (Program((_search(" "),)), _status("search", 200), "core.search.refuse"),

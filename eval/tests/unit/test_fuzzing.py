@@ -1,9 +1,10 @@
 """Comparing answers and writing disagreements as cases, without a daemon."""
 
 import contextlib
+import itertools
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +30,10 @@ from memconform.fuzzing.pools import TEXTS
 from memconform.fuzzing.programs import BRAIN, Call, Program
 from memconform.fuzzing.searching import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
-from memconform.fuzzing.strategies import programs
+from memconform.fuzzing.strategies import chains, programs
 from memconform.fuzzing.writing import case_file
+from memconform.oracle.daemon import OracleDaemon
+from memconform.oracle.search import Providers
 
 _PROFILES = {Profile.CORE, Profile.ASK, Profile.DOCUMENTS, Profile.EVENTS}
 
@@ -272,6 +275,72 @@ def test_every_route_is_called_validly_and_invalidly() -> None:
     with contextlib.suppress(StopIteration):
         collect()
     assert sorted(wanted - called) == []
+
+
+@given(chains())
+@settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_op_of_a_chain_succeeds(chain: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    documents, ops = chain
+    daemon = OracleDaemon(Providers())
+    daemon.create("b")
+    for route, body in (("ingest/batch", documents), ("documents/batch-ops", ops)):
+        prediction = daemon.predict("POST", f"/v1/brains/b/{route}", body, {})
+        assert prediction is not None
+        option = prediction.option_for(200)
+        assert option.status == 200
+        option.apply()
+
+
+def _is_alone(filters: Any, key: str, value: object) -> bool:
+    return isinstance(filters, dict) and filters == {key: value}
+
+
+_WANTED: dict[str, Callable[[Call], bool]] = {
+    "alpha 0": lambda call: (call.body.get("tuning") or {}).get("alpha") == 0,
+    "minus zero": lambda call: str(call.body.get("candidateK")) == "-0.0",
+    "empty project": lambda call: _is_alone(call.body.get("filters"), "project", ""),
+    "no paths": lambda call: _is_alone(call.body.get("filters"), "paths", []),
+    "empty reason": lambda call: call.body.get("reason") == "",
+    "empty title": lambda call: call.body.get("title") == "",
+    "wide title": lambda call: len(call.body.get("title") or "") > 255,
+    "many paths": lambda call: len((call.body.get("filters") or {}).get("paths") or ()) > 1_000,
+    "long question": lambda call: len(call.body.get("question", "").split()) > 256,
+    "long text": lambda call: any(
+        len(item["contentBase64"]) > 85_000 for item in call.body.get("documents") or ()
+    ),
+    "round trip": lambda call: _moves_twice(call.body.get("ops") or []),
+}
+
+
+def _moves_twice(ops: list[Any]) -> bool:
+    moves = [op for op in ops if isinstance(op, dict) and op.get("type") == "rename"]
+    return any(one.get("to") == two.get("path") for one, two in itertools.pairwise(moves))
+
+
+def test_falsy_and_long_values_and_moved_attributes_are_generated() -> None:
+    """An outside author's planted defects of these kinds once passed `fuzz`."""
+    missing = set(_WANTED)
+
+    @seed(1)
+    @settings(
+        max_examples=3_000,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(_PROFILES))
+    def collect(program: Program) -> None:
+        bodies = [call for call in program.calls if isinstance(call.body, dict) and not call.defect]
+        missing.difference_update(
+            name for name in set(missing) if any(_WANTED[name](call) for call in bodies)
+        )
+        if not missing:
+            raise StopIteration
+
+    with contextlib.suppress(StopIteration):
+        collect()
+    assert sorted(missing) == []
 
 
 @given(TEXTS)

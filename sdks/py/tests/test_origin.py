@@ -25,6 +25,7 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
         {"Host": "localhost"},
         {"Host": "LOCALHOST:80"},
         {"Host": "127.255.0.1:65535"},
+        {"Host": "127.0.0.99"},
         {"Host": "[::1]:8080"},
         {"Host": "localhost:"},
         {"Origin": "http://127.0.0.1:1"},
@@ -51,6 +52,8 @@ def test_requests_from_this_machine_are_served(http: TestClient, headers: dict[s
         [("Host", "example.com#localhost")],
         [("Host", "127.0.0.1.example.com")],
         [("Host", "127.1")],
+        [("Host", "127.0.0.256")],
+        [("Host", "127.300.0.1:80")],
         [("Host", "0.0.0.0")],  # noqa: S104
         [("Host", "::1")],
         [("Host", "[::2]")],

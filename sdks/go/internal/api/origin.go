@@ -12,7 +12,10 @@ import (
 // A web page can make a browser send requests to a daemon on the same machine, and by DNS rebinding
 // under a host name of the page's own. A token would stop it; without one, these headers do, which a
 // page cannot choose.
-const loopbackHost = `(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{0,5})?`
+const (
+	octet        = `(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])`
+	loopbackHost = `(?:localhost|127(?:\.` + octet + `){3}|\[::1\])(?::[0-9]{0,5})?`
+)
 
 var (
 	loopbackAuthority = regexp.MustCompile(`^` + loopbackHost + `$`)

@@ -40,10 +40,14 @@ func ReadRegular(name string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// MakeFolder creates a folder, in place of anything there that is none.
+// MakeFolder creates a folder, in place of a link or a pipe. It fails if a regular file is there, which
+// is somebody's data.
 func MakeFolder(name string) error {
 	if Exists(name) {
 		return nil
+	}
+	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
 	}
 	// A link is removed, never what it leads to.
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,7 +12,8 @@ import type { AddressInfo } from "node:net";
 import { Problem } from "../problem.js";
 import type { Guard } from "./auth.js";
 
-const LOOPBACK = "(?:localhost|127(?:\\.[0-9]{1,3}){3}|\\[::1\\])(?::[0-9]{0,5})?";
+const OCTET = "(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])";
+const LOOPBACK = `(?:localhost|127(?:\\.${OCTET}){3}|\\[::1\\])(?::[0-9]{0,5})?`;
 const LOOPBACK_HOST = new RegExp(`^${LOOPBACK}$`, "i");
 const LOOPBACK_ORIGIN = new RegExp(`^https?://${LOOPBACK}$`, "i");
 

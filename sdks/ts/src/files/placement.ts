@@ -114,7 +114,9 @@ class Placement {
     const nearest = folders[0] ?? "";
     if (this.#folders.has(tree.at(nearest))) return;
     // A link in place of the root is removed, never what it leads to.
-    if (statusOf(tree.root)?.isDirectory() === false) rmSync(tree.root);
+    const root = statusOf(tree.root);
+    // A file there is somebody's data: making the folder fails.
+    if (root !== undefined && !root.isDirectory() && !root.isFile()) rmSync(tree.root);
     for (const parent of folders.reverse()) {
       const status = statusOf(tree.at(parent));
       if (status?.isDirectory()) continue;

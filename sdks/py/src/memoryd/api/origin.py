@@ -12,7 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memoryd.api.respond import problem_response
 from memoryd.problem import Problem
 
-_LOOPBACK = rb"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{0,5})?"
+_OCTET = rb"(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])"
+
+_LOOPBACK = rb"(?:localhost|127(?:\." + _OCTET + rb"){3}|\[::1\])(?::[0-9]{0,5})?"
 
 _HOST = re.compile(_LOOPBACK, re.IGNORECASE)
 

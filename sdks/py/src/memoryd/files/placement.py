@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memoryd.files.journal import Journal
 from memoryd.files.path import folders_of, parent
-from memoryd.files.regular import is_folder
+from memoryd.files.regular import is_folder, is_regular
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Root, Tree, sidecar_of
 from memoryd.files.undo import remove_empty_above, remove_empty_folders, undo
@@ -117,8 +117,9 @@ class _Placement:
 
     def put(self, new: Path, root: Path, path: str, *, overwrite: bool) -> None:
         if overwrite and not is_folder(root):
-            # A link is removed, never what it leads to.
-            root.unlink(missing_ok=True)
+            # A link is removed, never what it leads to; a file is somebody's data, and mkdir fails.
+            if not is_regular(root):
+                root.unlink(missing_ok=True)
             root.mkdir()
         if root / parent(path) not in self._folders:
             for folder in folders_of(path):

@@ -28,6 +28,14 @@ def read_regular(file: Path) -> bytes | None:
         return content.read()
 
 
+def is_regular(path: Path) -> bool:
+    """Whether a path is a regular file, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def is_folder(path: Path) -> bool:
     try:
         return stat.S_ISDIR(path.lstat().st_mode)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memoryd.embed.embed import Vector
-from memoryd.index.filter import Filters
+from memoryd.index.filter import Filters, escape_all, escape_nul
 from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
 from memoryd.index.readers import Readers, connect
@@ -177,8 +177,8 @@ class Index:
             document.path,
             document.stamp,
             document.title,
-            session if isinstance(session, str) else None,
-            json.dumps(document.tags),
+            escape_nul(session) if isinstance(session, str) else None,
+            json.dumps(escape_all(document.tags)),
             exact_json.dumps(document.metadata),
         )
         vectors: Sequence[Vector | None] = document.vectors or [None] * len(document.chunks)
@@ -285,9 +285,9 @@ class Index:
     def _matching_slots(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """A mask of the slots that match the lists of the filters."""
         values = {
-            "paths": _json_or_none(filters.paths),
-            "tags": _json_or_none(filters.tags),
-            "session_ids": _json_or_none(filters.session_ids),
+            "paths": _json_or_none(filters.paths_without_nul()),
+            "tags": _json_or_none(escape_all(filters.tags)),
+            "session_ids": _json_or_none(escape_all(filters.session_ids)),
         }
         matching = np.zeros(len(self._keys), dtype=bool)
         with self._readers.connection() as db:
@@ -316,5 +316,5 @@ def _dimension_mismatch(got: int, expected: int) -> UpstreamError:
     )
 
 
-def _json_or_none(values: list[str] | None) -> str | None:
+def _json_or_none(values: Sequence[object] | None) -> str | None:
     return None if values is None else json.dumps(values)
