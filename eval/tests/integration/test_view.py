@@ -181,7 +181,9 @@ def test_a_run_whose_process_is_gone_is_no_run_in_progress(view: View, workspace
     (folder / "manifest.json").write_text(json.dumps({"sdk": "go", "settings": settings}))
     line = {"stage": "judgement", "row": 0, "attempt": 0, "id": "q", "verdict": "timeout"}
     line |= {"score": None, "error": None}
-    (folder / "journal.jsonl").write_text(f'[1]\n{{"stage": "judgement"}}\n{json.dumps(line)}\n{{"stage": "judg')
+    (folder / "journal.jsonl").write_text(
+        f'[1]\n{{"stage": "judgement"}}\n{json.dumps(line)}\n{{"stage": "judg'
+    )
     state = next(view.states())
     [run] = state["runs"]
     assert (run["alive"], run["done"], run["statuses"]) == (False, 1, {"timeout": 1})
