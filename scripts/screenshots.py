@@ -41,7 +41,8 @@ def main() -> int:
             )
             page = context.new_page()
             page.goto(f"{page_file.as_uri()}#{view}")
-            page.wait_for_selector(".side, .matrix >> visible=true")
+            shown = view.strip("/").partition("?")[0] or "overview"
+            page.wait_for_selector(f'section[data-view="{shown}"]:not([hidden])')
             page.screenshot(path=_PICTURES / f"{name}.png")
             context.close()
         chromium.close()
