@@ -19,7 +19,7 @@ _PICTURES = _CHECKOUT / "docs" / "pictures"
 _PROGRAM = Path(sys.executable).with_name("memconform")
 _VIEWS = {
     "report": ("/", 720),
-    "report-question": ("/question?g=0&id=lme-008", 900),
+    "report-question": ("/question?id=lme-008", 900),
 }
 """By the picture's name, the view and the height in pixels."""
 

@@ -128,8 +128,9 @@ async function guarded() {
     await route();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const section = document.querySelector("section[data-view]:not([hidden])");
-    section?.append(el("p", { class: "notice", role: "alert", "data-error": true }, `This page could not be shown: ${message}`));
+    const notice = el("p", { class: "notice", role: "alert", "data-error": true }, `This page could not be shown: ${message}`);
+    document.getElementById("main").prepend(notice);
+    scrollTo(0, 0);
     throw error;
   }
 }
