@@ -19,6 +19,16 @@ pytestmark = [
 
 REASONS = {
     "health": "it is healthy",
+    "head-endless": "it ends what never ends, and survives",
+    "malformed-problem": "it answers what is not HTTP as it answers everything, and survives",
+    "origin-spaces": "it serves the brain, and rejects what is foreign",
+    "start-timeouts-accepted": "it starts with these values, and creates brains",
+    "url-escape-refused": "it serves other routes, and rejects these",
+    "order-unknown-brain": "it serves these routes in a brain that exists",
+    "method-head-length": "it answers HEAD with the length of what GET has",
+    "ingest-batch-replaced-items": "it counts the bytes of what it acknowledges",
+    "doc-read-conditions": "it stores and reads documents",
+    "search-leap-centuries": "it answers searches, and these dates exist",
     "version": "it states its version",
     "auth-health": "health needs no token",
     "auth-off": "no token is set",
@@ -67,19 +77,23 @@ REASONS = {
 _SURVIVES = {
     "health": 1, "version": 1, "auth-health": 3, "brain-id-accepted": 5, "alive-half-request": 10,
     "alive-no-http": 12, "alive-bad-host": 8, "alive-huge-head": 3, "alive-pipelined": 1,
-    "origin-absolute-target": 2,
+    "origin-absolute-target": 2, "head-endless": 5, "malformed-problem": 3, "origin-spaces": 2,
+    "start-timeouts-accepted": 6,
 }  # fmt: skip
 _STORES = {
     "ingest-limit-file": 1, "ingest-limit-batch": 1, "ingest-batch-size": 1, "chunk-one": 1,
     "doc-media-type": 4, "doc-read-ingested": 3, "doc-read-large": 1,
-    "large-batch-items": 1,
+    "large-batch-items": 1, "doc-read-conditions": 5, "ingest-batch-replaced-items": 1,
 }  # fmt: skip
 _REJECTS = {"brain-id-encoded": 11, "brain-id-dot-segments": 4, "wire-errors-keep-connection": 5}
 _REJECTS_404 = {
-    **_REJECTS, "wire-unknown-route": 8, "shape-problems": 1, "route-slash": 6,
-    "method-head-missing": 3,
+    **_REJECTS, "wire-unknown-route": 8, "shape-problems": 1, "route-slash": 9,
+    "method-head-missing": 3, "url-escape-refused": 5, "order-unknown-brain": 1,
 }  # fmt: skip
-_REJECTS_400 = {**_REJECTS, "wire-types-brain": 2, "body-refused-brain": 6, "origin-host": 28}
+_REJECTS_400 = {
+    **_REJECTS, "wire-types-brain": 2, "body-refused-brain": 6, "origin-host": 40,
+    "url-escape-refused": 5, "malformed-problem": 4,
+}  # fmt: skip
 _LISTS_NOTHING = {
     "search-empty-brain": 4, "doc-list-empty-brain": 3, "auth-off": 1,
 }  # fmt: skip
@@ -109,14 +123,20 @@ DAEMONS: dict[str, tuple[Degeneracy, dict[str, int]]] = {
     "brains, and else 400": (_brains("validation_error"), _SURVIVES | _REJECTS_400),
     "brains, and else 404": (_brains("not_found"), _SURVIVES | _REJECTS_404 | {"brain-unknown": 1}),
     "brains, and else 500": (_brains("internal_error"), _SURVIVES),
-    "brains, and else an empty object": (_brains("empty"), _SURVIVES | {"auth-off": 1}),
+    "brains, and else an empty object": (
+        _brains("empty"),
+        _SURVIVES | {"auth-off": 1, "method-head-length": 4},
+    ),
     "acknowledges all, stores nothing": (
         Degeneracy("nothing", stores=False),
-        _SURVIVES | _LISTS_NOTHING,
+        _SURVIVES | _LISTS_NOTHING | {"method-head-length": 1, "ingest-batch-replaced-items": 1},
     ),
     "stores all, finds and lists nothing": (
         Degeneracy("nothing"),
-        _SURVIVES | _STORES | _LISTS_NOTHING | {"method-head": 1},
+        _SURVIVES
+        | _STORES
+        | _LISTS_NOTHING
+        | {"method-head": 1, "method-head-length": 1, "search-leap-centuries": 6},
     ),
     "stores all, and else 400": (
         Degeneracy("validation_error"),
@@ -137,7 +157,7 @@ _QUICK = ("brains, and else 404", "acknowledges all, stores nothing")
 _BUSY = "alive-idle-connections"
 """Its 200 connections, served by the event loop that opens them, may time out."""
 
-_WAITS = ("slow-endless", "slow-trickle")
+_WAITS = ("slow-endless", "slow-trickle", "slow-renewed")
 """Their requests wait one after another, 20 s each, for an end that comes from no such daemon."""
 
 _ALIKE = "vector-"

@@ -45,9 +45,10 @@ def packages() -> Path:
     return PACKAGES
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """Chromium without a window, for one file: as long as Playwright is open, its event loop counts
+    as running in this thread, and no asynchronous test can run."""
     executable = _require("chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
