@@ -24,6 +24,7 @@ REASONS = {
     "origin-spaces": "it serves the brain, and rejects what is foreign",
     "start-timeouts-accepted": "it starts with these values, and creates brains",
     "url-escape-refused": "it serves other routes, and rejects these",
+    "order-unknown-brain-documents": "it serves these routes in a brain that exists",
     "order-unknown-brain": "it serves these routes in a brain that exists",
     "method-head-length": "it answers HEAD with the length of what GET has",
     "ingest-batch-replaced-items": "it counts the bytes of what it acknowledges",
@@ -94,6 +95,10 @@ _REJECTS_400 = {
     **_REJECTS, "wire-types-brain": 2, "body-refused-brain": 6, "origin-host": 40,
     "url-escape-refused": 5, "malformed-problem": 4,
 }  # fmt: skip
+_UNKNOWN_BRAINS = {
+    "brain-unknown": 3, "doc-unknown-brain": 2, "order-unknown-brain": 3,
+    "order-unknown-brain-documents": 2,
+}  # fmt: skip
 _LISTS_NOTHING = {
     "search-empty-brain": 4, "doc-list-empty-brain": 3, "auth-off": 1,
 }  # fmt: skip
@@ -144,7 +149,7 @@ DAEMONS: dict[str, tuple[Degeneracy, dict[str, int]]] = {
     ),
     "stores all, and else 404": (
         Degeneracy("not_found"),
-        _SURVIVES | _STORES | _REJECTS_404 | {"brain-unknown": 3, "doc-unknown-brain": 2},
+        _SURVIVES | _STORES | _REJECTS_404 | _UNKNOWN_BRAINS,
     ),
     "stores all, and else 409": (Degeneracy("conflict"), _SURVIVES | _STORES),
     "stores all, and else 502": (Degeneracy("bad_gateway"), _SURVIVES | _STORES),
