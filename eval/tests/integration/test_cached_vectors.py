@@ -9,10 +9,10 @@ from tests.conftest import CHECKOUT, Ended
 
 _CACHING = """
 from memoryd.cli import main
-from memoryd.embed.openai import RemoteEmbedder
+from memoryd.embed.openai import OpenAIEmbedder
 
 cache = {}
-uncached = RemoteEmbedder.embed
+uncached = OpenAIEmbedder.embed
 
 
 def embed(self, texts):
@@ -23,7 +23,7 @@ def embed(self, texts):
     return [cache[self.name, text] for text in texts]
 
 
-RemoteEmbedder.embed = embed
+OpenAIEmbedder.embed = embed
 raise SystemExit(main())
 """
 
