@@ -56,6 +56,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay/retrieval.py", "error.code"): (),
     ("replay/retrieval.py", "self.halted.code"): (),
     ("replay/tool_loop.py", "error.code"): (),
+    ("reports/overview/replays.py", "question.code"): (),
     ("runs/remedies.py", "call.code"): (),
     ("runs/remedies.py", "getattr(error, 'code', '')"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry

@@ -13,6 +13,7 @@ JUSTIFIED = {
     "search-empty-brain": "an empty brain has nothing to find",
     "doc-list-empty-brain": "an empty brain has nothing to list",
     "slow-endless": "the connection ends, which it does not by itself",
+    "slow-renewed": "the request is complete and would be served; slow-accepted has one that is",
     "slow-trickle": "the connection ends, which it does not by itself",
     "vector-chunk-count": "one vector has no chunk; the variants of the others have theirs",
     "vector-front-matter-chunks": "some vectors have no chunk; the other variants have theirs",
