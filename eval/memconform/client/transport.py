@@ -25,6 +25,9 @@ from memconform.client.timing import STALL_SECONDS
 
 _EXCERPT_BYTES = 64
 """How many unsolicited bytes an error message shows."""
+_WITHOUT_BODY = (b"204", b"304")
+"""Statuses whose responses end with their headers (RFC 9112, 6.3)."""
+_STATUS_LINE = b"HTTP/"
 
 
 class CallClock:
@@ -138,6 +141,8 @@ class _CheckedStream(AsyncNetworkStream):
         self._inner = inner
         self._backend = backend
         self._withheld = b""
+        self._beginning = b""
+        """The first bytes received since the last ones were sent."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._withheld:
@@ -152,6 +157,7 @@ class _CheckedStream(AsyncNetworkStream):
             if clock is None or not clock.excuse_stall():
                 raise
             data = await self._inner.read(max_bytes, max(clock.remaining(), 0))
+        self._beginning = self._beginning or data
         if len(data) > 1:
             data, self._withheld = data[:-1], data[-1:]
         return data
@@ -160,6 +166,7 @@ class _CheckedStream(AsyncNetworkStream):
         clock = _clock.get()
         if clock is not None:
             timeout = max(clock.remaining(), 0)
+        self._beginning = b""
         await self._inner.write(buffer, timeout)
         if clock is not None:
             clock.sent()
@@ -187,9 +194,21 @@ class _CheckedStream(AsyncNetworkStream):
         if not self._withheld and not isinstance(sock, socket.socket):
             return self._inner.get_extra_info(info)
         unread = self._withheld or _peek(sock)
-        if unread:
+        if unread and not self._is_needless_body(unread):
             self._backend.unsolicited = self._backend.unsolicited or unread
         return unread is not None
+
+    def _is_needless_body(self, unread: bytes) -> bool:
+        """Whether unread bytes are the body of a response that has none.
+
+        A server that sends one with each 204 is not out of step: nothing can be read from these
+        bytes, because what is not a response begins otherwise. The connection is closed.
+        """
+        head, _, rest = self._beginning.partition(b"\r\n\r\n")
+        if head[9:12] not in _WITHOUT_BODY:
+            return False
+        body = rest or unread
+        return not (body.startswith(_STATUS_LINE) or _STATUS_LINE.startswith(body))
 
 
 def _peek(sock: socket.socket) -> bytes | None:
