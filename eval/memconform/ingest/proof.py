@@ -45,9 +45,9 @@ _ALONE_DEPTH = 50
 _DEEPEST_BYTES = 16 * 2**20
 """The size up to which a deep ranking is requested, by the mean size of a document."""
 _BEST = 10
-"""A document is lost if it is among the best tenth of the rivals that were returned without it.
-With ranks fused by 1 / (60 + rank) from two pools of 10 to 100, one that both pools had just
-missed was observed to reach at best the 60th percentile."""
+"""A document is lost if it is among the best tenth of the rivals that were returned without it. Of
+ranks fused by 1 / (60 + rank), one that every pool had just missed came as far as the best 26 % of
+them with two pools, and 12 % with eight, in 500 simulated corpora each."""
 _UNFILTERED = 64
 """Documents that a verification probes without a filter."""
 _RANDOM_UNFILTERED = 3
