@@ -96,6 +96,7 @@ class DaemonIndex:
             timings.done_ms,
             answer.trace.search_ms,
             rises=rises,
+            null_chunks=answer.was_null,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 

@@ -218,6 +218,7 @@ async def _run_query(
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,
             "rises": result.rises,
+            "null_chunks": result.null_chunks,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

@@ -113,6 +113,8 @@ class QueryRecord(Record):
     search_ms: float | None
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
     """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     redacted: bool = False
@@ -234,6 +236,8 @@ class Row(Record):
     latency: RowLatency | None = None
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    null_lists: int = 0
+    """Number of empty rankings for which null was sent, which violates core.search.shape."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)

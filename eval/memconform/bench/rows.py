@@ -63,6 +63,7 @@ def row(
         views={name: _view(name, records, ks) for name in names},
         latency=_latency(records),
         rising_scores=sum(record.rises for record in records),
+        null_lists=sum(record.null_chunks for record in records),
         unanswered=sum(record.answer_error is not None for record in records),
     )
 

@@ -28,6 +28,8 @@ class SearchResult:
     """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()
     """The texts that were returned, best first, if the task asks for memories."""
 

@@ -249,10 +249,20 @@ class Dialect(Table):
         """Translate a response body or an event's data and validate it.
 
         Raises:
+            pydantic.ValidationError: if the translation does not fit the model.
+            DialectError, RepeatedKeyError: as `as_contract`.
+        """
+        translated = self.as_contract(content, model)
+        value: M = loosened(model).model_validate_json(json.dumps(translated))
+        return value
+
+    def as_contract(self, content: str | bytes, model: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
+        """Translate a response body or an event's data that reports no failure.
+
+        Raises:
             DialectError: `bad_body` if a key is missing or ambiguous, `reported_error` if the
                 message reports a failure.
             RepeatedKeyError: if an object has a key twice.
-            pydantic.ValidationError: if the translation does not fit the model.
         """
         require_unique_keys(content)
         parsed = _parse(content)
@@ -264,9 +274,7 @@ class Dialect(Table):
             ]
             if (failure := reported_failure(parsed, self.failures, own_keys)) is not None:
                 raise DialectError("reported_error", f"the answer reports a failure: {failure}")
-        translated = self.translate(parsed, model)
-        value: M = loosened(model).model_validate_json(json.dumps(translated))
-        return value
+        return self.translate(parsed, model)
 
     def _names(self, model: type[BaseModel], key: str) -> list[str] | Literal[False]:
         """Where the daemon has the value of a contract's key; False if nowhere."""

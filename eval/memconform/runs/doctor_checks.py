@@ -81,7 +81,10 @@ class Checks:
             [Mode.AUTO],
         ) as seeded:
             count = seeded.record.documents
-        return f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        detail = f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        if self._client.null_lists:
+            detail += "; where nothing is found, chunks is null, not [] (core.search.shape)"
+        return detail
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def check() -> str:

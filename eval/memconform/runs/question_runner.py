@@ -315,6 +315,7 @@ class QuestionRunner:
                 )
                 for chunk in response.chunks
             ],
+            null_chunks=response.null_chunks,
             first_hit=self._first_hit(question, response),
             seen=fingerprint,
             trace=response.trace.model_dump(mode="json", by_alias=True, exclude_none=True),

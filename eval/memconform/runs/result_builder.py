@@ -57,6 +57,7 @@ class ResultBuilder:
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
         self._rising = 0
+        self._null_lists = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
@@ -133,6 +134,7 @@ class ResultBuilder:
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
+        self._null_lists += result.null_chunks
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -175,6 +177,7 @@ class ResultBuilder:
             unstable=tally.unstable,
             served_modes=dict(self._modes),
             rising_scores=self._rising,
+            null_lists=self._null_lists,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),

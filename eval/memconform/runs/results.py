@@ -109,6 +109,8 @@ class QuestionResult(Record):
     timings: CallTimings | None
     citations: list[CitedChunk]
     ranking: list[RankedChunk]
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty ranking, which violates core.search.shape."""
     trace: dict[str, Any] | None
     error: Failure | None
     reason: str = ""
@@ -294,6 +296,8 @@ class RunSummary(Record):
     where no trace confirms one."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    null_lists: int = 0
+    """Number of empty rankings for which the daemon sent null, which violates core.search.shape."""
     latency: LatencySummary
     floors: list[FloorResult]
     exit_code: int
