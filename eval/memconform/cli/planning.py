@@ -319,10 +319,5 @@ def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) ->
             code="profile_not_claimed",
             hint="use --scenario search-retrieve-only",
         )
-    served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
-    if served is not None and mode not in served and not options.allow_fallback:
-        raise UsageError(
-            f"{runner.name} does not claim mode {mode.value}",
-            code="mode_not_claimed",
-            hint=f"it claims {', '.join(served)}; or use --allow-fallback",
-        )
+    if not options.allow_fallback:
+        runner.require_claimed(mode, more="measure whatever it serves with --allow-fallback")

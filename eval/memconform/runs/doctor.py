@@ -130,7 +130,7 @@ async def _run_checks(
     modes = runner.modes or (Mode.AUTO,)
     steps += [(f"search {mode.value}", checks.search(mode)) for mode in modes]
     if Profile.ASK in runner.profiles:
-        steps.append(("ask", checks.ask))
+        steps += [("ask", checks.ask("ask-basic")), ("ask augmented", checks.ask("ask-augmented"))]
     unneeded = checks.unneeded()
     steps += unneeded.items()
     steps.append((_DELETE, checks.delete))
