@@ -206,7 +206,8 @@ class ContractClient:
             "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
         failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
-        if (fault := trace_fault(answer.trace, request.mode, failures)) is not None:
+        fault = trace_fault(answer.trace, request.mode, failures, found=bool(answer.chunks))
+        if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
         everything = request.filters is None and ranks_all(

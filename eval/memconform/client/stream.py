@@ -166,7 +166,8 @@ class AskStream:
                 f"retrieve: mode {event.mode.value}, but trace.effectiveMode is {served.value}",
             )
         failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
-        if (fault := trace_fault(event.trace, self.request.mode, failures)) is not None:
+        fault = trace_fault(event.trace, self.request.mode, failures, found=bool(event.chunks))
+        if fault is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
         everything = self.whole_brain and ranks_all(served, self.request.question)
         fault = ranking_fault(

@@ -1,6 +1,6 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints
@@ -229,13 +229,30 @@ RERANK_FAILURES = ("fail", "error", "timeout", "timed_out", "unavailable", "no_r
 other reason says that it chose not to, such as `unanimity`."""
 
 
+def rerank_skip(trace: Mapping[str, Any]) -> str | None:
+    """Why a search in mode hybrid-rerank was not reranked, by its stored trace; None if it was."""
+    if trace.get("effectiveMode") != Mode.HYBRID_RERANK or trace.get("reranked") is not False:
+        return None
+    reason = trace.get("rerankSkipReason")
+    return " ".join(str(reason).split())[:_SHOWN_REASON] if reason else None
+
+
+_SHOWN_REASON = 60
+
+
 def trace_fault(
-    trace: Trace, requested: Mode, rerank_failures: Sequence[str] = RERANK_FAILURES
+    trace: Trace,
+    requested: Mode,
+    rerank_failures: Sequence[str] = RERANK_FAILURES,
+    *,
+    found: bool = True,
 ) -> SearchFault | None:
     """Return how a trace contradicts the request or itself; None if it does not.
 
     A value that the daemon's dialect does not have contradicts nothing. `rerank_failures` are the
-    parts of `rerank_skip_reason` that stand for a failure, in any case.
+    parts of `rerank_skip_reason` that stand for a failure, in any case. Without anything `found`,
+    a vector mode may say that it used no embedder: daemons were seen to say so of a search whose
+    filter excludes every vector, and such a ranking cannot hide another mode.
     """
     effective = trace.effective_mode
     if trace.requested_mode not in (None, requested):
@@ -246,16 +263,18 @@ def trace_fault(
         return SearchFault(message, cause)
     if effective is Mode.AUTO:
         return _contradiction("effectiveMode is auto, which is not a search mode")
-    return None if effective is None else _mode_fault(trace, effective, rerank_failures)
+    return (
+        None if effective is None else _mode_fault(trace, effective, rerank_failures, found=found)
+    )
 
 
 def _mode_fault(
-    trace: Trace, effective: Mode, rerank_failures: Sequence[str]
+    trace: Trace, effective: Mode, rerank_failures: Sequence[str], *, found: bool
 ) -> SearchFault | None:
     """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return _contradiction(f"fellBackToBm25 with effectiveMode {effective.value}")
-    if effective in _VECTOR_MODES and trace.embedder_used is False:
+    if effective in _VECTOR_MODES and trace.embedder_used is False and found:
         return _contradiction(f"effectiveMode {effective.value} without an embedder")
     if effective is Mode.HYBRID_RERANK and trace.reranked is False:
         cause = "effectiveMode hybrid-rerank without reranking"
