@@ -183,13 +183,7 @@ class _Work:
                 _require_running(runner)
                 continue
             require_own_brain(runner, options.actor_brain, allowed=options.i_own_this_brain)
-            served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
-            if served is not None and mode not in served:
-                raise UsageError(
-                    f"{runner.name} does not claim mode {mode.value}",
-                    code="mode_not_claimed",
-                    hint=f"it claims {', '.join(served)}; or use --upstream scripted",
-                )
+            runner.require_claimed(mode)
         return runners, skipped
 
     def _key(self) -> BrainKey:

@@ -28,6 +28,7 @@ from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
+    RERANK_FAILURES,
     Brain,
     Brains,
     CreateBrain,
@@ -211,7 +212,9 @@ class ContractClient:
         answer, timings = await self._call(
             "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
-        if (fault := trace_fault(answer.trace, request.mode)) is not None:
+        failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
+        fault = trace_fault(answer.trace, request.mode, failures, found=bool(answer.chunks))
+        if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
         everything = request.filters is None and ranks_all(
