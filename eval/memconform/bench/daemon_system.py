@@ -117,6 +117,7 @@ class _RunningDaemon:
             build_hash=runner.build_hash(),
             upstream=self.system.upstream,
             variables=runner.variables(),
+            rank_by=self.system.rank_by,
             ready_ms=self.session.daemon.ready_ms,
             rss_peak_bytes=resources.rss_peak_bytes if resources else None,
             cpu_seconds=resources.cpu_seconds if resources else None,

@@ -39,8 +39,8 @@ _SEE_DOCTOR = (
     " asked"
 )
 _BY_POSITION = (
-    "fix the order (core.search.order), or measure with --rank-by position, which reports the"
-    " violation; no question was asked"
+    "fix the order (core.search.order), or measure with --rank-by position or [dialect] rank_by ="
+    ' "position", which report the violation; no question was asked'
 )
 _PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 5.0

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import IngestFile, SearchRequest
+from memconform.contract.core import IngestFile, SearchRequest, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
@@ -96,7 +96,10 @@ class Checks:
             _require_text(
                 _EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top result"
             )
-            return f"served as {mode_name(answer.trace.effective_mode)}, {timings.done_ms:.1f} ms"
+            served = mode_name(answer.trace.effective_mode)
+            rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
+            order = "; scores rise, ranked by position" if rises else ""
+            return f"served as {served}, {timings.done_ms:.1f} ms{order}"
 
         return check
 

@@ -54,12 +54,18 @@ def remedies(
     message = call.message if call is not None else str(error)
     if code == "daemon_not_ready" and _NOT_FOUND.search(message):
         return [Remedy('[ready] path = "/PATH"   # a path that answers 200 once it is ready')]
+    if code == "bad_ranking" and "score rises" in message:
+        return _ORDER_REMEDIES
     routes = _route_remedies(message, runner.dialect) if code in _LACKS_ROUTE else []
     if step == "ingest":
         return [*_ingest_remedies(code, message, runner), *routes]
     return [*_answer_remedies(step, code, message, runner.seed), *routes]
 
 
+_ORDER_REMEDIES = [
+    Remedy("measure with run, bench or lme --rank-by position"),
+    Remedy('[dialect] rank_by = "position"   # if it reorders rankings without rescoring them'),
+]
 _LACKS_ROUTE = ("http_404", "http_405")
 _NOT_FOUND = re.compile(r"last answer of \S+: 404\b")
 _REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<path>/[^\s?]*)\S*: 40[45]\b")
@@ -100,8 +106,6 @@ def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Rem
     """What helps with a search or an ask."""
     if step.startswith("search") and code in ("mode_not_served", "bad_trace"):
         return [] if seed.restart else [Remedy(_RESTART.line)]
-    if code == "bad_ranking" and "score rises" in message:
-        return [Remedy("measure with run or bench --rank-by position")]
     if code == "unknown_event":
         name = message.partition("'")[2].partition("'")[0]
         return [Remedy(f'[dialect.events] answer_delta = "{name}"   # or another event')]
