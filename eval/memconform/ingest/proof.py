@@ -87,8 +87,10 @@ class IndexProver:
         self._misshapen = ""
         """Why the last ranking of a wrong shape, which was taken to be empty, is one."""
 
-    async def prove_all(self) -> ProofRecord:
+    async def prove_all(self, proven: Collection[Mode] = ()) -> ProofRecord:
         """Prove every document once, or a random sample if there are more than EVERY.
+
+        Legs that are `proven` already are left out.
 
         Raises:
             DaemonError: `not_searchable` if a document is not found.
@@ -100,15 +102,15 @@ class IndexProver:
         sampled = len(paths) > EVERY
         if sampled:
             paths = self._rng.sample(paths, SAMPLE)
-        proven = await self.prove(paths)
+        found = await self.prove(paths, [leg for leg in self.legs if leg not in proven])
         self._proven = True
         return ProofRecord(
-            documents=proven,
+            documents=found,
             of=len(self._documents) - (0 if sampled else len(self._blank)),
             without_words=len(self._blank),
             modes=[leg.value for leg in self.legs],
-            share=(1 - CONFIDENCE) ** (1 / proven) if sampled and proven else None,
-            confidence=CONFIDENCE if sampled and proven else None,
+            share=(1 - CONFIDENCE) ** (1 / found) if sampled and found else None,
+            confidence=CONFIDENCE if sampled and found else None,
         )
 
     async def prove_some(self, count: int, extra: Iterable[str] = ()) -> None:
@@ -201,13 +203,16 @@ class IndexProver:
             # finding nothing proves nothing.
             return True
 
-    async def prove(self, paths: Sequence[str]) -> int:
+    async def prove(self, paths: Sequence[str], legs: Iterable[Mode] | None = None) -> int:
         """Prove these documents; returns how many of them contain a word to search for.
+
+        Without `legs`, in all of them.
 
         Raises:
             DaemonError: `not_searchable`, naming some of the documents that were not found.
         """
-        work = [(leg, batch) for leg in self.legs for batch in self._cut(paths)]
+        legs = self.legs if legs is None else legs
+        work = [(leg, batch) for leg in legs for batch in self._cut(paths)]
         tasks = [asyncio.create_task(self._missing(batch, leg)) for leg, batch in work]
         try:
             batches = await asyncio.gather(*tasks)
