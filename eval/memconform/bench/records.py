@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.contract.wire import CONTRACT_VERSION
+from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import PairedComparison
 from memconform.records import Failure, Incident, Record
@@ -254,6 +254,8 @@ class SystemRecord(Record):
     upstream: str | None = None
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
+    rank_by: RankBy = "score"
+    """Of a daemon: `position` by the flag or its dialect, so that rising scores are accepted."""
     official_items: bool = False
     """Whether it indexed what the benchmark's released code indexes, and not the items that the
     other systems have."""

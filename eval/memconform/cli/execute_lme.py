@@ -23,6 +23,7 @@ from memconform.cli.lme_planning import (
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.values import daemon_variables, request_headers
 from memconform.client.timing import Timeouts
+from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
@@ -312,6 +313,7 @@ class _Work:
                 runner,
                 port=options.port + number if options.port else 0,
                 upstream=upstream_of(options, runner),
+                rank_by=ranked_by(runner.dialect, options.rank_by),
             )
             for number, runner in enumerate(runners)
         ]

@@ -10,8 +10,8 @@ import click
 
 from memconform.cli.grouping import DAEMONS, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags, call_options, panel_options
-from memconform.cli.options import SECONDS, env, header, log_level, quiet
-from memconform.contract.names import Mode
+from memconform.cli.options import SECONDS, env, header, log_level, quiet, rank_by
+from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -59,6 +59,7 @@ class LmeOptions(PanelFlags):
     actor_project: str | None
     actor_path_prefix: str | None
     actor_filter_question_sessions: SessionFilter
+    rank_by: RankBy | None
     benchmark_mode: tuple[str, ...] = ()
     actor: str | None
     context_tokens: int | None
@@ -257,6 +258,7 @@ def replay_options(command: _Command) -> _Command:
             help="Ask each question of its own sessions alone. auto: if every SDK of the command is"
             " seen to honour the filter; one SDK with it is no comparison.",
         ),
+        rank_by,
         option(
             "--actor",
             group=_MODELS,

@@ -45,7 +45,7 @@ from memconform.contract.core import (
     ranks_all,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect import Dialect, Operation, ranked_by
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
@@ -57,6 +57,7 @@ AFTER_DONE_SECONDS = 1.0
 """The contract's limit between `done` and the end of the stream."""
 
 _BRAIN = "/v1/brains/{brain}"
+_BY_POSITION = "; --rank-by position measures the ranking as it is ordered"
 
 R = TypeVar("R", bound=Response)
 
@@ -77,8 +78,9 @@ class ContractClient:
         connections: int = 8,
         headers: Mapping[str, str] | None = None,
         dialect: Dialect | None = None,
-        rank_by: RankBy = "score",
+        rank_by: RankBy | None = None,
     ) -> None:
+        """Create a client; without `rank_by`, rankings are taken as the dialect declares."""
         self.base_url = base_url.rstrip("/")
         self.timeouts = timeouts or Timeouts()
         self.dialect = dialect
@@ -93,6 +95,11 @@ class ContractClient:
             connections=connections,
             connect_s=self.timeouts.connect,
         )
+
+    @property
+    def rank_by(self) -> RankBy:
+        """What decides the order of a ranking whose scores rise."""
+        return ranked_by(self.dialect, self._rank_by)
 
     def _authorized(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Send a bearer token in the way of the dialect."""
@@ -221,10 +228,10 @@ class ContractClient:
             answer.trace.effective_mode, request.query
         )
         fault = ranking_fault(
-            answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self._rank_by
+            answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )
         if fault is not None:
-            raise ContractViolatedError("bad_ranking", fault)
+            raise _bad_ranking(fault)
         self.null_lists += answer.was_null
         return answer, timings
 
@@ -247,7 +254,7 @@ class ContractClient:
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[AskResult, Timings]:
         """Ask a question and read the answer's stream to its end."""
         limits = self.timeouts
-        stream = AskStream(request, dialect=self.dialect, rank_by=self._rank_by)
+        stream = AskStream(request, dialect=self.dialect, rank_by=self.rank_by)
         first_event = first_delta = done = None
         try:
             with timed(CallClock(limits.first, limits.total)) as clock:
@@ -273,6 +280,10 @@ class ContractClient:
                             if stream.is_done:
                                 done = now
                             clock.allow(AFTER_DONE_SECONDS if stream.is_done else limits.gap)
+        except ContractViolatedError as error:
+            if error.code == "bad_ranking":
+                raise _bad_ranking(error.message) from error
+            raise
         except CallTimeoutError as error:
             if stream.is_done:
                 raise ContractViolatedError(
@@ -392,3 +403,10 @@ class ContractClient:
 
 AS_CONTRACT = "memconform.as_contract"
 """The extension of a request in a dialect that holds the contract's method, operation and body."""
+
+
+def _bad_ranking(fault: str) -> ContractViolatedError:
+    """A violation of the ranking rules, with the flag that measures a ranking whose scores rise."""
+    return ContractViolatedError(
+        "bad_ranking", f"{fault}{_BY_POSITION if 'score rises' in fault else ''}"
+    )

@@ -43,7 +43,7 @@ from memconform.contract.dialect_tables import Auth, Choice, PathMapping, Table
 from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
-from memconform.contract.wire import Request, is_unknowable
+from memconform.contract.wire import RankBy, Request, is_unknowable
 
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",
@@ -91,6 +91,8 @@ class Dialect(Table):
     """The style of keys in requests."""
     counts: Literal["brain", "listing"] = "brain"
     """Where documents are counted: in the brain, or by listing the stored documents."""
+    rank_by: RankBy = "score"
+    """`position` for a daemon that reorders its rankings without rescoring them."""
     routes: dict[Operation, str | Literal[False]] = Field(default_factory=dict)
     """`METHOD /path` by operation, with `{brain}` for the brain's id; False if there is none."""
     statuses: dict[Operation, int] = Field(default_factory=dict)
@@ -380,6 +382,13 @@ class Dialect(Table):
                 for index, item in enumerate(value)
             ]
         return self.translate(value, inner, where=where, lenient=lenient)
+
+
+def ranked_by(dialect: Dialect | None, requested: RankBy | None = None) -> RankBy:
+    """What decides a daemon's rankings: what was requested, or else what its dialect declares."""
+    if requested is not None:
+        return requested
+    return "score" if dialect is None else dialect.rank_by
 
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (

@@ -22,6 +22,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         latency_ms=retrieved.latency_ms,
         search_ms=retrieved.search_ms,
         answer=retrieved.answer,
+        rises=retrieved.rises,
         redacted=secret,
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memconform.bench.qa.records import Accuracy, QaScores
 from memconform.bench.records import Estimate
-from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
 from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.records import Failure, Incident, Record
@@ -46,6 +46,8 @@ class RetrievalSettings(Record):
     path_prefix: str | None
     session_filter: bool
     """Whether each question is asked of its own sessions alone."""
+    rank_by: RankBy = "score"
+    """What decides an SDK's rankings. The settings of the folder have the default."""
 
 
 class ReplaySettings(Record):
@@ -96,6 +98,8 @@ class RetrievalRecord(Record):
     """Of the hits, as the reader is shown them."""
     latency_ms: float | None
     search_ms: float | None
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -145,6 +149,8 @@ class LmeQuestion(Record):
     """The rank of the first session with an answer, among the distinct sessions of the hits."""
     gold_retrieved: bool | None
     """Whether all of them are among the hits; null of questions without an answer."""
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -228,6 +234,9 @@ class LmeResult(HostOrigin, ReportHeader):
     retrieval: dict[str, Estimate]
     """recall_any, recall_all and ndcg at k of the sessions with an answer, in percent; empty unless
     every question with such sessions was measured."""
+    rising_scores: int = 0
+    """Number of questions with a ranking in which a score rises, which `--rank-by position`
+    accepts."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting

@@ -6,6 +6,7 @@ from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
     HaystackIndexed,
+    ModeHalted,
     QueryFinished,
     SystemHalted,
     SystemStarted,
@@ -64,6 +65,9 @@ class BenchConsole(RowsProgress):
             case SystemHalted():
                 self._end("failed")
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
+            case ModeHalted():
+                name = f"{event.system} {event.mode.value}"
+                self._console.print(Lines(f"{name}: {event.error.render()}"), style="red")
 
     def _end(self, state: str) -> None:
         """End the row of the current system, unless it has ended."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import IngestFile
+from memconform.contract.core import IngestFile, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
@@ -102,7 +102,9 @@ class Checks:
                 _EXPECTED, response.chunks[0].text if response.chunks else "", "the top result"
             )
             served = mode_name(response.trace.effective_mode)
-            return f"served as {served}, {response.timings.done_ms:.1f} ms"
+            rises = score_rise([chunk.score for chunk in response.chunks]) is not None
+            order = "; scores rise, ranked by position" if rises else ""
+            return f"served as {served}, {response.timings.done_ms:.1f} ms{order}"
 
         return check
 
