@@ -89,10 +89,10 @@ class ResultBuilder:
             settings=plan.settings_of(part),
             questions_run=len(rows),
             measured=len(passed),
-            overall_score=_fraction(scores.overall.rate),
+            overall_score=_score(scores.overall),
             overall_interval=_interval(scores.overall.rate),
             task_avg_score=_fraction(scores.task_averaged.rate),
-            abstention_score=_fraction(scores.abstention.rate),
+            abstention_score=_score(scores.abstention),
             by_category={name: _category(each) for name, each in scores.by_category.items()},
             exact_match=_mean(
                 [row.exact_match for row in rows if row.measured and row.exact_match is not None]
@@ -131,6 +131,11 @@ def _mean(values: Sequence[bool]) -> float | None:
     return fmean(values) if values else None
 
 
+def _score(scored: Accuracy) -> float | None:
+    """The rate as the fraction that it is; its percentage, divided by 100, may be another float."""
+    return None if scored.rate is None else scored.correct / scored.expected
+
+
 def _fraction(rate: Estimate | None) -> float | None:
     return None if rate is None else rate.value / 100
 
@@ -144,7 +149,7 @@ def _category(scored: Accuracy) -> CategoryScore:
         questions=scored.expected,
         measured=scored.measured,
         correct=scored.correct,
-        score=_fraction(scored.rate),
+        score=_score(scored),
         interval=_interval(scored.rate),
     )
 

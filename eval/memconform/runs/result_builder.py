@@ -170,7 +170,7 @@ class ResultBuilder:
             pass_rate=tally.passed / total if total else None,
             pass_rate_interval=tally.interval() if total else wilson(0, 0),
             pass_rate_answered=tally.passed / measured if measured else None,
-            mean_score=tally.score_sum / measured if measured else None,
+            mean_score=tally.score.value,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),

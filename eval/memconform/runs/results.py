@@ -12,12 +12,10 @@ from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
+from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.provenance import HostOrigin
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
-
-_ROUNDING = 1e-9
-"""Tolerance between a stored mean and the recomputed one."""
 
 
 class CallTimings(Record):
@@ -136,10 +134,7 @@ class QuestionResult(Record):
     def _require_mean(self) -> None:
         scores = [attempt.score for attempt in self.attempts if attempt.score is not None]
         mean = fmean(scores) if len(scores) == len(self.attempts) else None
-        is_equal = mean == self.score
-        if mean is not None and self.score is not None:
-            is_equal = abs(mean - self.score) <= _ROUNDING
-        if not is_equal:
+        if not is_same_figure(self.score, mean):
             raise ValueError(f"score {self.score} differs from the attempts' mean {mean}")
 
     @classmethod
