@@ -25,7 +25,11 @@ def test_no_rate_of_up_to_2000_questions_is_refused_however_it_was_computed() ->
         for passed in range(total + 1):
             rate = passed / total
             # One of them is what 132 of the 501 scores of 500 questions were dropped for.
-            for stored in (100 * rate / 100, (100 * passed / total) / 100, 1 - (total - passed) / total):
+            for stored in (
+                100 * rate / 100,
+                (100 * passed / total) / 100,
+                1 - (total - passed) / total,
+            ):
                 if stored != rate:
                     assert is_same_figure(stored, rate)
 
@@ -52,10 +56,10 @@ def test_no_figure_is_not_a_figure(stated: float | None, actual: float | None) -
 
 
 def test_a_mean_does_not_depend_on_the_order() -> None:
-    values = [random.Random(number).random() for number in range(_MOST)]  # noqa: S311
+    values = [random.Random(number).random() for number in range(_MOST)]
     means = set()
     for seed in range(20):
-        random.Random(seed).shuffle(values)  # noqa: S311
+        random.Random(seed).shuffle(values)
         mean = ExactMean()
         for value in values:
             mean.add(value)
