@@ -288,7 +288,7 @@ def _extent(first: int, last: int, total: int, page: int) -> str:
         return line
     if first >= total:
         return f"{line}; page {page} is behind the last one"
-    shown = f"{line}; shown: {first + 1:,} to {last:,}"
+    shown = f"{line}; shown: {first + 1:,}-{last:,}"
     more = f"--page {page + 1} shows the next, --all shows all"
     return f"{shown}; {more}" if last < total else shown
 

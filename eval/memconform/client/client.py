@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -215,7 +216,7 @@ class ContractClient:
         )
         if fault is not None:
             raise ContractViolatedError("bad_ranking", fault)
-        return answer, timings
+        return answer, replace(timings, daemon_ms=_longest(answer.took_ms, answer.trace.search_ms))
 
     def _require_same_confirmation(self, trace: Trace) -> None:
         """Raise ContractViolatedError if some traces of searches confirm a mode and others do not.
@@ -271,7 +272,8 @@ class ContractClient:
             raise
         answer = stream.finish()
         done = done or clock.elapsed_ms()
-        return answer, Timings(first_byte, done, first_event, first_delta)
+        daemon_ms = _longest(answer.retrieve.trace.search_ms)
+        return answer, Timings(first_byte, done, first_event, first_delta, daemon_ms)
 
     def _route(
         self, operation: Operation, method: str, path: str, brain: str = ""
@@ -387,6 +389,10 @@ class ContractClient:
                     received += piece
                     clock.allow(limits.gap)
                 return bytes(received), Timings(first_byte, clock.elapsed_ms())
+
+
+def _longest(*times: float | None) -> float | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 AS_CONTRACT = "memconform.as_contract"

@@ -35,6 +35,8 @@ class Retrieved:
     hits: tuple[Hit, ...]
     latency_ms: float | None
     search_ms: float | None = None
+    daemon_ms: float | None = None
+    """The longest time that it says it took."""
     answer: str | None = None
     """Of its own reader, if that was asked."""
 
@@ -108,7 +110,7 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(answer.chunks)
         self._note_missed(question, sessions, hits)
-        return Retrieved(hits, timings.done_ms, answer.trace.search_ms)
+        return Retrieved(hits, timings.done_ms, answer.trace.search_ms, timings.daemon_ms)
 
     async def ask(self, question: Question) -> Retrieved:
         """Ask the daemon's own reader, as of the day of the question; raises as `search`."""
@@ -135,7 +137,7 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(asked.retrieve.chunks)
         self._note_missed(question, sessions, hits)
-        return Retrieved(hits, timings.done_ms, answer=asked.text)
+        return Retrieved(hits, timings.done_ms, daemon_ms=timings.daemon_ms, answer=asked.text)
 
     def _require_complete(
         self,

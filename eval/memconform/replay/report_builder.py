@@ -9,6 +9,7 @@ from statistics import fmean
 from memconform.bench.qa.records import Accuracy
 from memconform.bench.qa.scores import accuracy, estimate
 from memconform.bench.records import Estimate
+from memconform.client.timing import is_short
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
@@ -109,6 +110,7 @@ class ResultBuilder:
                 reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),
                 judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
             ),
+            short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
             failures=_failures(rows),
             incident=Incident.of(self.errors[0]) if self.errors else None,
             questions=rows,

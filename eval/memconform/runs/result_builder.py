@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from memconform.client.timing import is_short, short_latencies
 from memconform.contract.core import score_rise
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
@@ -57,6 +58,7 @@ class ResultBuilder:
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
         self._rising = 0
+        self._short = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
@@ -133,6 +135,8 @@ class ResultBuilder:
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
+        if result.timings is not None:
+            self._short += is_short(result.timings.done, result.timings.daemon)
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -170,17 +174,22 @@ class ResultBuilder:
             pass_rate=tally.passed / total if total else None,
             pass_rate_interval=tally.interval() if total else wilson(0, 0),
             pass_rate_answered=tally.passed / measured if measured else None,
-            mean_score=tally.score.value,
+            mean_score=None if void else tally.score.value,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
             rising_scores=self._rising,
+            short_latencies=self._short,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
-            reasons=[*conclusion.reasons, *(warnings(upstream) if upstream else ())],
+            reasons=[
+                *conclusion.reasons,
+                *(warnings(upstream) if upstream else ()),
+                *([short_latencies(self._short)] if self._short else ()),
+            ],
             incident=incident,
             daemon=daemon,
             seeded=seeded,

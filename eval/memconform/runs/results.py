@@ -19,12 +19,15 @@ RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
 
 class CallTimings(Record):
-    """Milliseconds since the request's last byte was sent; null if the event never came."""
+    """Milliseconds since the request's last piece was sent; null if the event never came."""
 
     first_byte: float = Field(ge=0)
     first_event: float | None = Field(ge=0)
     first_delta: float | None = Field(ge=0)
     done: float = Field(ge=0)
+    daemon: float | None = None
+    """The longest time that the daemon says it took; null if it does not say, and in results of
+    earlier versions."""
 
 
 class RankedChunk(Record):
@@ -290,6 +293,9 @@ class RunSummary(Record):
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     latency: LatencySummary
+    short_latencies: int = 0
+    """Number of questions whose latency is below the time that the daemon says it took: the clocks
+    disagree, and the latencies mean nothing."""
     floors: list[FloorResult]
     exit_code: int
     reasons: list[str]
