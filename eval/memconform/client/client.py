@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -233,7 +234,7 @@ class ContractClient:
         if fault is not None:
             raise _bad_ranking(fault)
         self.null_lists += answer.was_null
-        return answer, timings
+        return answer, replace(timings, daemon_ms=_longest(answer.took_ms, answer.trace.search_ms))
 
     def _require_same_confirmation(self, trace: Trace) -> None:
         """Raise ContractViolatedError if some traces of searches confirm a mode and others do not.
@@ -294,7 +295,8 @@ class ContractClient:
         answer = stream.finish()
         self.null_lists += answer.retrieve.was_null
         done = done or clock.elapsed_ms()
-        return answer, Timings(first_byte, done, first_event, first_delta)
+        daemon_ms = _longest(answer.retrieve.trace.search_ms)
+        return answer, Timings(first_byte, done, first_event, first_delta, daemon_ms)
 
     def _route(
         self, operation: Operation, method: str, path: str, brain: str = ""
@@ -399,6 +401,10 @@ class ContractClient:
                     received += piece
                     clock.allow(limits.gap)
                 return bytes(received), Timings(first_byte, clock.elapsed_ms())
+
+
+def _longest(*times: float | None) -> float | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 AS_CONTRACT = "memconform.as_contract"

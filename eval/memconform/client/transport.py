@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one daemon: detects unsolicited bytes and starts the clock when the request is sent.
+"""HTTP/1.1 to one daemon: detects unsolicited bytes and starts the clock with the last write.
 
 Bytes after a response on a keep-alive connection would be read as the response to the next
 request, and every later answer would belong to another question. h11 does not expose such bytes;
@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
@@ -31,28 +31,36 @@ _STATUS_LINE = b"HTTP/"
 
 
 class CallClock:
-    """The deadlines of one call, in seconds; they start when the request has been sent."""
+    """The latency and the deadlines of one call, in seconds.
 
-    def __init__(self, first: float, total: float) -> None:
+    The latency starts before the last piece of the request is written: the daemon works from then
+    on, whether or not this process runs. The deadlines start after it, so that a stall in between
+    takes nothing of the daemon's time.
+    """
+
+    def __init__(
+        self, first: float, total: float, now: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._first = first
         self._total = total
-        self.started = time.perf_counter()
-        """When the last byte of the request was handed to the kernel; before that, when the call
+        self.now = now
+        self._started = now()
+        """When the last piece of the request began to be written; before that, when the call
         began."""
-        self._deadline = self._end = self.started + total
+        self._deadline = self._end = self._started + total
 
-    def sent(self) -> None:
-        """Restart the clock: the request has been sent, and now the daemon's time counts."""
-        self.started = time.perf_counter()
-        self._end = self.started + self._total
+    def sent(self, began: float) -> None:
+        """Restart the clock: a piece of the request, which began to be written then, is sent."""
+        self._started = began
+        self._end = self.now() + self._total
         self.allow(self._first)
 
     def allow(self, seconds: float) -> None:
         """Allow the daemon `seconds` for its next piece, within the limit of the whole call."""
-        self._deadline = min(time.perf_counter() + seconds, self._end)
+        self._deadline = min(self.now() + seconds, self._end)
 
     def remaining(self) -> float:
-        return self._deadline - time.perf_counter()
+        return self._deadline - self.now()
 
     def excuse_stall(self) -> bool:
         """Extend a deadline that was noticed late by as much; whether it was.
@@ -67,7 +75,7 @@ class CallClock:
         return True
 
     def elapsed_ms(self) -> float:
-        return (time.perf_counter() - self.started) * 1e3
+        return (self.now() - self._started) * 1e3
 
 
 _clock: ContextVar[CallClock | None] = ContextVar("clock", default=None)
@@ -163,13 +171,17 @@ class _CheckedStream(AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        # Nothing is written at the end of a body, after its last piece.
+        if not buffer:
+            return
         clock = _clock.get()
-        if clock is not None:
-            timeout = max(clock.remaining(), 0)
         self._beginning = b""
-        await self._inner.write(buffer, timeout)
-        if clock is not None:
-            clock.sent()
+        if clock is None:
+            await self._inner.write(buffer, timeout)
+            return
+        began = clock.now()
+        await self._inner.write(buffer, max(clock.remaining(), 0))
+        clock.sent(began)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -185,6 +185,7 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
             "rises": record.rises,
             "retrieval_ms": record.latency_ms,
+            "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,
             "reader_ms": record.reader_ms,
         }

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
+from memconform.client.timing import short_latencies
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
@@ -97,6 +98,9 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
     for result in finished.results:
         for failure in result.failures:
             console.print(f"{result.sdk}: not measured: {failure}", style="bold red")
+        if result.short_latencies:
+            fault = short_latencies(result.short_latencies)
+            console.print(f"{result.sdk}: {fault}", style="bold red")
     if finished.parity is not None and not quiet:
         for pair in finished.parity.pairs:
             for text, is_good in _pair_lines(pair):

@@ -329,6 +329,7 @@ class QuestionRunner:
                 first_event=response.timings.first_event_ms,
                 first_delta=response.timings.first_delta_ms,
                 done=response.timings.done_ms,
+                daemon=response.timings.daemon_ms,
             ),
         )
 
