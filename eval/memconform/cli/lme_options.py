@@ -135,8 +135,7 @@ def replay_options(command: _Command) -> _Command:
             multiple=True,
             metavar="TYPES",
             show_default="all",
-            help="Only questions of these types, separated by commas; the sample is drawn from"
-            " them.",
+            help="Of the sample, ask only questions of these types, separated by commas.",
         ),
         option(
             "--sample-ids-file",

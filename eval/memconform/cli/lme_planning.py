@@ -1,6 +1,6 @@
 """From the flags of `lme` to questions, sessions and settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
@@ -104,33 +104,37 @@ def _require_expected(path: Path, sha256: str, expected: str | None) -> None:
 
 
 def _chosen(options: LmeOptions, questions: Mapping[str, Question]) -> list[Question]:
+    """The questions of the sample, or those of the ids file, that have one of the categories."""
+    categories = {name: question.category for name, question in questions.items()}
+    wanted = tuple(name.strip() for name in comma_separated(options.categories))
+    # Before the sample: what is drawn with a seed depends on nothing else.
+    of_type = select_queries(categories, QuerySelection(categories=wanted))
+    chosen = [questions[name] for name in _sampled(options, categories) if name in of_type]
+    if not chosen:
+        raise NothingSelectedError(
+            f"none of the selected questions is of {', '.join(wanted)}",
+            code="nothing_selected",
+            hint="draw a larger sample, or name more of --categories",
+        )
+    return chosen
+
+
+def _sampled(options: LmeOptions, categories: Mapping[str, str]) -> Iterable[str]:
+    """Ids in the order in which the questions are asked."""
     if options.sample_ids_file is not None:
-        if options.categories:
-            raise UsageError(
-                "--sample-ids-file and --categories exclude each other",
-                code="bad_option",
-                hint="omit one of them",
-            )
         ids = _ids(options.sample_ids_file)
         expect_known(
             ids,
-            questions,
+            categories,
             f"{options.sample_ids_file}: the dataset has no question",
             "use ids of the dataset",
         )
-        return [questions[name] for name in ids]
-    categories = {name: question.category for name, question in questions.items()}
-    wanted = tuple(name.strip() for name in comma_separated(options.categories))
-    ours = options.sampler == "memconform"
+        return ids
     size = options.sample_size or None
-    selected = select_queries(
-        categories,
-        QuerySelection(categories=wanted, sample=size if ours else None, seed=options.seed),
-    )
-    names = [name for name in questions if name in selected]
-    if size is not None and not ours:
-        names = jeffs_brain_sample({name: categories[name] for name in names}, size, options.seed)
-    return [questions[name] for name in names]
+    if options.sampler == "jeffs-brain" and size is not None:
+        return jeffs_brain_sample(categories, size, options.seed)
+    selected = select_queries(categories, QuerySelection(sample=size, seed=options.seed))
+    return [name for name in categories if name in selected]
 
 
 def _ids(path: Path) -> list[str]:
