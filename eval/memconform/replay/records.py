@@ -65,11 +65,11 @@ class ReplaySettings(Record):
     """Digest of what the brain's documents depend on."""
     retrieval: RetrievalSettings
     reader: ModelSettings | None
-    """Null if the daemon's own reader answers."""
+    """Null if the daemon's own reader answers; or nobody, so that what was retrieved is judged."""
     reader_prompt: str
     """The first 12 hex digits of the SHA-256 of the reader's prompts."""
     evidence_tokens: int
-    """Of the reader's context, for evidence."""
+    """Of the reader's context, or the judge's without a reader, for evidence."""
     judge: JudgeSettings | None
     """Null if answers are compared with the references exactly."""
     contract: str = CONTRACT_VERSION
