@@ -75,14 +75,14 @@ def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
             yield document.path, query
 
 
-async def is_settled(
+async def unsettled_mode(
     client: ContractClient,
     brain: str,
     query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
-) -> bool:
-    """Whether each mode is served as itself, and auto as hybrid if that is claimed.
+) -> DaemonError | None:
+    """The first mode that is not served as itself, or auto not as hybrid though that is claimed.
 
     A daemon that embeds in the background serves other modes until it has finished.
     """
@@ -91,8 +91,14 @@ async def is_settled(
         served = answer.trace.effective_mode
         expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
         if served is not None and expected not in (Mode.AUTO, served):
-            return False
-    return True
+            claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
+            return DaemonError(
+                f"mode {mode.value} is still served as {served.value}{claim}",
+                code="index_incomplete",
+                hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
+                " as the embedder's address, and see the daemon's log",
+            )
+    return None
 
 
 async def find_legs(
@@ -119,7 +125,9 @@ async def find_legs(
         available = [
             leg
             for leg in candidates
-            if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
+            # A fused mode that is served without a claim is proven in every leg that it may have.
+            if (claimed is None or effective not in claimed or leg in claimed)
+            and await _serves(client, counts, query, leg)
         ]
         if not available:
             legs[mode] = effective
