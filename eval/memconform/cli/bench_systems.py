@@ -13,6 +13,7 @@ from memconform.cli.bench_options import BenchOptions
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for
 from memconform.client.timing import Timeouts
+from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
@@ -41,7 +42,7 @@ def daemon_system(
         concurrency=options.concurrency,
         timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
         headers=headers,
-        rank_by=options.rank_by,
+        rank_by=ranked_by(runner.dialect, options.rank_by),
         answer_depth=max(cuts(options.ks)) if options.answers else None,
     )
 

@@ -12,6 +12,7 @@ from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
 from memconform.cli.values import daemon_variables, question_ids, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
+from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
@@ -266,7 +267,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
-        rank_by=options.rank_by,
+        rank_by=ranked_by(runner.dialect, options.rank_by),
         repeat=options.repeat,
         seeding=None if corpus is None else corpus.identity,
         upstream=options.upstream,

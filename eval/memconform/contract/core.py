@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from memconform.contract.terms import terms
@@ -200,10 +200,26 @@ class Trace(Response):
     tuning: dict[str, Any] | None = None
 
 
-class SearchResponse(Response):
-    """The ranked chunks of a search, best first, and how they were found."""
+class Ranked(Response):
+    """A message with ranked chunks, best first."""
 
     chunks: list[Chunk]
+    _was_null: bool = PrivateAttr(default=False)
+
+    @property
+    def was_null(self) -> bool:
+        """Whether the daemon sent null for the empty list (core.search.shape)."""
+        return self._was_null
+
+    def marked_null(self) -> Self:
+        """Return this message, which the daemon sent with null for the empty list."""
+        self._was_null = True
+        return self
+
+
+class SearchResponse(Ranked):
+    """The ranked chunks of a search, best first, and how they were found."""
+
     took_ms: Unknowable[Milliseconds]
     trace: Trace
 

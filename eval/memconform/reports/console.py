@@ -179,6 +179,8 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
+    if summary.null_lists:
+        rows.append(("violation", null_lists(summary.null_lists)))
     if (record := summary.verification) is not None:
         rows.append(("index", verification_line(record)))
     if summary.unstable:
@@ -199,6 +201,11 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
             ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB peak, {cpu:.2f} s CPU")
         )
     return rows
+
+
+def null_lists(count: int) -> str:
+    """Describe empty rankings for which a daemon sent null, which count as empty."""
+    return f"chunks is null, not [], in {plural(count, 'empty ranking')} (core.search.shape)"
 
 
 def verification_line(record: VerificationRecord) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import IngestFile
+from memconform.contract.core import IngestFile, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
@@ -83,7 +83,10 @@ class Checks:
             [Mode.AUTO],
         ) as seeded:
             count = seeded.record.documents
-        return f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        detail = f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        if self._client.null_lists:
+            detail += "; where nothing is found, chunks is null, not [] (core.search.shape)"
+        return detail
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def check() -> str:
@@ -99,7 +102,9 @@ class Checks:
                 _EXPECTED, response.chunks[0].text if response.chunks else "", "the top result"
             )
             served = mode_name(response.trace.effective_mode)
-            return f"served as {served}, {response.timings.done_ms:.1f} ms"
+            rises = score_rise([chunk.score for chunk in response.chunks]) is not None
+            order = "; scores rise, ranked by position" if rises else ""
+            return f"served as {served}, {response.timings.done_ms:.1f} ms{order}"
 
         return check
 

@@ -320,6 +320,7 @@ class QuestionRunner:
                 )
                 for chunk in response.chunks
             ],
+            null_chunks=response.null_chunks,
             first_hit=self._first_hit(question, response),
             seen=fingerprint,
             trace=response.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -328,6 +329,7 @@ class QuestionRunner:
                 first_event=response.timings.first_event_ms,
                 first_delta=response.timings.first_delta_ms,
                 done=response.timings.done_ms,
+                daemon=response.timings.daemon_ms,
             ),
         )
 

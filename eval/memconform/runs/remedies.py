@@ -55,6 +55,8 @@ def remedies(
     message = call.message if call is not None else str(error)
     if code == "daemon_not_ready" and _NOT_FOUND.search(message):
         return [Remedy('[ready] path = "/PATH"   # a path that answers 200 once it is ready')]
+    if code == "bad_ranking" and "score rises" in message:
+        return _ORDER_REMEDIES
     routes = _route_remedies(message, runner.dialect) if code in _LACKS_ROUTE else []
     if step == "ingest":
         return [*_ingest_remedies(code, message, runner), *routes]
@@ -63,6 +65,10 @@ def remedies(
     return [*_answer_remedies(step, code, message, runner.seed), *flags, *routes]
 
 
+_ORDER_REMEDIES = [
+    Remedy("measure with run, bench or lme --rank-by position"),
+    Remedy('[dialect] rank_by = "position"   # if it reorders rankings without rescoring them'),
+]
 _LACKS_ROUTE = ("http_404", "http_405")
 _NOT_FOUND = re.compile(r"last answer of \S+: 404\b")
 _REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<path>/[^\s?]*)\S*: 40[45]\b")

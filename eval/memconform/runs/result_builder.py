@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from memconform.client.timing import is_short, short_latencies
 from memconform.contract.core import rerank_skip, score_rise
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
@@ -60,6 +61,8 @@ class ResultBuilder:
         self._modes: Counter[str] = Counter()
         self._rerank_skips: Counter[str] = Counter()
         self._rising = 0
+        self._null_lists = 0
+        self._short = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
@@ -140,6 +143,9 @@ class ResultBuilder:
                 is_few = len(self._rerank_skips) < _MOST_REASONS
                 self._rerank_skips[reason if is_known or is_few else "other reasons"] += 1
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
+        self._null_lists += result.null_chunks
+        if result.timings is not None:
+            self._short += is_short(result.timings.done, result.timings.daemon)
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -177,18 +183,24 @@ class ResultBuilder:
             pass_rate=tally.passed / total if total else None,
             pass_rate_interval=tally.interval() if total else wilson(0, 0),
             pass_rate_answered=tally.passed / measured if measured else None,
-            mean_score=tally.score_sum / measured if measured else None,
+            mean_score=None if void else tally.score.value,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
             rerank_skips=dict(self._rerank_skips),
             rising_scores=self._rising,
+            null_lists=self._null_lists,
+            short_latencies=self._short,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
-            reasons=[*conclusion.reasons, *(warnings(upstream) if upstream else ())],
+            reasons=[
+                *conclusion.reasons,
+                *(warnings(upstream) if upstream else ()),
+                *([short_latencies(self._short)] if self._short else ()),
+            ],
             incident=incident,
             daemon=daemon,
             seeded=seeded,

@@ -38,6 +38,8 @@ class ScenarioResponse(DaemonResponse):
     trace: Trace
     timings: Timings
     citations: tuple[Citation, ...] = ()
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty list of chunks."""
 
 
 class Scenario(Protocol):
