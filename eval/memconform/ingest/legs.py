@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import DaemonFailedError
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.core import Brain, Filters, SearchRequest
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -114,7 +114,7 @@ async def find_legs(
             for leg in candidates
             # A fused mode that is served without a claim is proven in every leg that it may have.
             if (claimed is None or effective not in claimed or leg in claimed)
-            and await _serves(client, counts, query, leg)
+            and await _serves(client, counts, query, leg, claimed)
         ]
         if not available:
             legs[mode] = effective
@@ -123,12 +123,23 @@ async def find_legs(
     return Legs(tuple(legs), keyword)
 
 
-async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
+async def _serves(
+    client: ContractClient,
+    counts: Brain,
+    query: str,
+    mode: Mode,
+    claimed: Sequence[Mode] | None,
+) -> bool:
     try:
         return await _effective_mode(client, counts, query, mode) is mode
     except DaemonFailedError as error:
         # A mode that was not requested may be refused; any other failure fails the proof.
         if error.code != "http_400":
+            raise
+        return False
+    except ContractViolatedError as error:
+        # Nor is one that is not claimed, and whose trace denies it.
+        if error.code != "bad_trace" or claimed is None or mode in claimed:
             raise
         return False
 

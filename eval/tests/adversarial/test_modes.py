@@ -55,7 +55,7 @@ class _Runner(SdkRunner):
         self.modes = modes
 
     @asynccontextmanager
-    async def serve(self, launch: Launch) -> AsyncIterator[Any]:  # type: ignore[override]
+    async def serve(self, launch: Launch) -> AsyncIterator[Any]:
         async with (
             serving(self._daemon.answer, "127.0.0.1", 0) as port,
             UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
