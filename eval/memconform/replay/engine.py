@@ -84,7 +84,7 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                 current = None
                 yield PartFinished(result, path)
         except asyncio.CancelledError:
-            interrupted = interruption()
+            interrupted = interruption(plan.again)
             await _end(tasks)
             if current is not None:
                 current.builder.errors.append(interrupted)

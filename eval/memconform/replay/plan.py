@@ -1,6 +1,7 @@
 """What is replayed: the questions, the brain, and the parts whose retrieval is compared."""
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,11 @@ class ReplayPlan:
     @property
     def placement(self) -> Placement:
         return Placement(self.sessions.sessions, self.project)
+
+    @property
+    def again(self) -> str:
+        """What continues this replay."""
+        return f"the same command with --output {shlex.quote(str(self.folder))}"
 
     def settings_of(self, part: Part) -> ReplaySettings:
         """The settings of a part: a control is always read by our reader, in one call."""
