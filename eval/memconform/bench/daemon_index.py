@@ -118,7 +118,9 @@ class DaemonIndex:
             ranking,
             timings.done_ms,
             answer.trace.search_ms,
+            timings.daemon_ms,
             rises=rises,
+            null_chunks=answer.was_null,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 

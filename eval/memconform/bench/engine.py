@@ -276,7 +276,9 @@ async def _run_query(
             "ranking": list(result.ranking),
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,
+            "daemon_ms": result.daemon_ms,
             "rises": result.rises,
+            "null_chunks": result.null_chunks,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

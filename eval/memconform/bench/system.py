@@ -26,10 +26,14 @@ class SearchResult:
     """From sending the request to the end of the answer; None if nobody measured it."""
     search_ms: float | None = None
     """The search time that the system itself reports."""
+    daemon_ms: float | None = None
+    """The longest time that the system says it took."""
     entries: tuple[str, ...] = ()
     """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()
     """The texts that were returned, best first, if the task asks for memories."""
 

@@ -172,15 +172,10 @@ def require_known_builds(runners: Iterable[SdkRunner]) -> None:
 def _require_claimed_modes(
     runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
 ) -> None:
-    if runner.modes is None:
-        return
     has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
     scripted_modes = runner.scripted_modes if has_service else ()
-    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
+    services = "" if has_service else "give --embed-base-url or --rerank"
     for strategy in strategies:
-        if strategy.mode not in served:
-            raise UsageError(
-                f"{runner.name} does not claim mode {strategy.label}",
-                code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
-            )
+        if strategy.mode is not None:
+            more = services if strategy.mode in runner.scripted_modes else ""
+            runner.require_claimed(strategy.mode, also=scripted_modes, more=more)

@@ -13,6 +13,7 @@ from memconform.errors import UsageError, nearest
 from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.stored_figures import ExactMean, is_same_figure
 from memconform.storage.folders import find_result
 from memconform.validation import first_fault
 
@@ -27,8 +28,6 @@ _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 COMPARED_SETTINGS = (*_SELECTION_SETTINGS, *_METHOD_SETTINGS)
 """Settings in which runs must agree to be compared."""
 _QUOTES = ("'", '"')
-_ROUNDING = 1e-9
-"""Tolerance between a recorded mean and the recomputed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class LoadedRun:
         """
         seen: set[str] = set()
         counts: Counter[QuestionStatus] = Counter()
-        total = 0.0
+        mean_score = ExactMean()
         incident = self.summary.incident
         try:
             for question in read_questions(self.path):
@@ -57,7 +56,8 @@ class LoadedRun:
                     raise _unlike(f"{self.path} contains {question.id!r} twice")
                 seen.add(question.id)
                 counts[question.verdict] += 1
-                total += question.score or 0.0
+                if question.score is not None:
+                    mean_score.add(question.score)
                 yield question if incident is None else question.voided(incident)
         except ValidationError as error:
             raise _unreadable(
@@ -73,9 +73,8 @@ class LoadedRun:
         ):
             if reported != actual:
                 raise _unlike(f"{self.path} reports {reported} {what} but contains {actual}")
-        measured = sum(count for verdict, count in counts.items() if verdict.measured)
-        mean = total / measured if measured and incident is None else 0.0
-        if abs((self.summary.mean_score or 0.0) - mean) > _ROUNDING:
+        mean = mean_score.value if incident is None else None
+        if not is_same_figure(self.summary.mean_score or 0.0, mean or 0.0):
             raise _unlike(
                 f"{self.path} reports mean_score {self.summary.mean_score}, but its questions"
                 f" give {mean}"

@@ -42,6 +42,8 @@ class Retrieved:
     hits: tuple[Hit, ...]
     latency_ms: float | None
     search_ms: float | None = None
+    daemon_ms: float | None = None
+    """The longest time that it says it took."""
     answer: str | None = None
     """Of its own reader, if that was asked."""
     rises: bool = False
@@ -117,8 +119,13 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(answer.chunks)
         self._note_missed(question, sessions, hits)
-        rises = _rises(answer.chunks)
-        return Retrieved(hits, timings.done_ms, answer.trace.search_ms, rises=rises)
+        return Retrieved(
+            hits,
+            timings.done_ms,
+            answer.trace.search_ms,
+            timings.daemon_ms,
+            rises=_rises(answer.chunks),
+        )
 
     async def ask(self, question: Question) -> Retrieved:
         """Ask the daemon's own reader, as of the day of the question; raises as `search`."""
@@ -145,8 +152,13 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(asked.retrieve.chunks)
         self._note_missed(question, sessions, hits)
-        rises = _rises(asked.retrieve.chunks)
-        return Retrieved(hits, timings.done_ms, answer=asked.text, rises=rises)
+        return Retrieved(
+            hits,
+            timings.done_ms,
+            daemon_ms=timings.daemon_ms,
+            answer=asked.text,
+            rises=_rises(asked.retrieve.chunks),
+        )
 
     def _require_complete(
         self,

@@ -51,7 +51,7 @@ class ReplayPlan:
     project: str
     settings: ReplaySettings
     reader: Reader | None
-    """None if the daemons' own readers answer."""
+    """None if the daemons' own readers answer, or nobody: what was retrieved is then judged."""
     agent: Agent | None
     """Answers by searching; None if every question is one search."""
     judge: JudgeScorer | None

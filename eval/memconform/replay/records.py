@@ -65,11 +65,11 @@ class ReplaySettings(Record):
     """Digest of what the brain's documents depend on."""
     retrieval: RetrievalSettings
     reader: ModelSettings | None
-    """Null if the daemon's own reader answers."""
+    """Null if the daemon's own reader answers; or nobody, so that what was retrieved is judged."""
     reader_prompt: str
     """The first 12 hex digits of the SHA-256 of the reader's prompts."""
     evidence_tokens: int
-    """Of the reader's context, for evidence."""
+    """Of the reader's context, or the judge's without a reader, for evidence."""
     judge: JudgeSettings | None
     """Null if answers are compared with the references exactly."""
     contract: str = CONTRACT_VERSION
@@ -98,6 +98,8 @@ class RetrievalRecord(Record):
     """Of the hits, as the reader is shown them."""
     latency_ms: float | None
     search_ms: float | None
+    daemon_ms: float | None = None
+    """The longest time that the daemon says it took; null if it does not say."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     answer: str | None = None
@@ -156,6 +158,9 @@ class LmeQuestion(Record):
     left_out: int
     """Hits without room in the reader's context, or of which only parts are shown."""
     retrieval_ms: float | None
+    daemon_ms: float | None = None
+    """The longest time of it that the daemon says it took; null if it does not say, and in older
+    results."""
     reader_ms: float | None
     """Null of a cached reply; `judge_ms` likewise."""
     judge_ms: float | None
@@ -243,6 +248,9 @@ class LmeResult(HostOrigin, ReportHeader):
     latency_p50_ms: float | None
     """Of the retrieval; null of an agent, whose searches run beside others."""
     latency: Latencies
+    short_latencies: int = 0
+    """Number of questions whose retrieval took less than the daemon says it took: the clocks
+    disagree, and the latencies mean nothing."""
     failures: list[str]
     """Why questions were not measured: each kind with its count and first occurrence."""
     incident: Incident | None
