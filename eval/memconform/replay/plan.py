@@ -68,6 +68,8 @@ class ReplayPlan:
     folder: Path
     session_filter_rule: str
     """Why questions are asked of their own sessions alone, or not."""
+    mode_rule: str = ""
+    """Why every daemon is searched in this mode; empty without a daemon."""
 
     @property
     def placement(self) -> Placement:
