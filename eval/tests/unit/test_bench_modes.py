@@ -11,14 +11,16 @@ from unittest.mock import AsyncMock
 import pytest
 
 from memconform.bench import engine
-from memconform.bench.daemon_system import DaemonSystem, _RunningDaemon
+from memconform.bench.daemon_system import _RunningDaemon
 from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchEvent, BenchFinished, ModeHalted, SystemHalted
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.strategy import strategies
 from memconform.cli.bench_options import BenchOptions
+from memconform.cli.bench_systems import daemon_system
 from memconform.cli.benching import PreparedBench, plan_bench
+from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
@@ -97,9 +99,12 @@ class _Runner(SdkRunner):
 
     modes = (Mode.BM25, Mode.SEMANTIC, Mode.HYBRID)
 
-    def __init__(self, daemon: _Daemon | None, name: str = "one") -> None:
+    def __init__(
+        self, daemon: _Daemon | None, name: str = "one", dialect: Dialect | None = None
+    ) -> None:
         """Without a daemon it does not start."""
         self.name = name
+        self.dialect = dialect
         self._daemon = daemon
 
     def build_hash(self) -> str | None:
@@ -116,27 +121,27 @@ class _Runner(SdkRunner):
             yield daemon
 
 
-async def _prepared(folder: Path, *runners: _Runner, index: Any, modes: str) -> PreparedBench:
+async def _prepared(
+    folder: Path, *runners: _Runner, index: Any, modes: str, rank_by: Any = None
+) -> PreparedBench:
     options = BenchOptions(
         sdk=(), suite="sample", system=("null",), limit=6, index=index, modes=modes,
-        upstream="own", output=folder, log_level="warning",
+        rank_by=rank_by, upstream="own", output=folder, log_level="warning",
     )  # fmt: skip
     bench = await plan_bench(options, lambda _: None)
     searched = strategies([Mode(name) for name in modes.split(",")], {})
-    systems = tuple(
-        DaemonSystem(
-            runner, searched, bench.folder.path / runner.name, f"r-{runner.name}", "own",
-            shared=index == "shared",
-        )
-        for runner in runners
-    )  # fmt: skip
+    systems = tuple(daemon_system(options, each, searched, {}, bench.folder) for each in runners)
     return replace(bench, plan=replace(bench.plan, systems=systems))
 
 
 async def _bench(
-    folder: Path, *runners: _Runner, index: str = "shared", modes: str = "bm25,hybrid"
+    folder: Path,
+    *runners: _Runner,
+    index: str = "shared",
+    modes: str = "bm25,hybrid",
+    rank_by: str | None = None,
 ) -> tuple[BenchReport, list[BenchEvent], PreparedBench]:
-    bench = await _prepared(folder, *runners, index=index, modes=modes)
+    bench = await _prepared(folder, *runners, index=index, modes=modes, rank_by=rank_by)
     events = [each async for each in execute_bench(bench.plan, bench.folder, ResumeState())]
     assert isinstance(events[-1], BenchFinished)
     return events[-1].report, events, bench
@@ -222,6 +227,26 @@ async def test_a_resumed_bench_keeps_the_rows_of_the_mode_that_was_proven(tmp_pa
     last = [each async for each in execute_bench(again.plan, again.folder, kept)][-1]
     assert isinstance(last, BenchFinished)
     assert [row.measured for row in last.report.rows] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("declared", "flag", "is_measured"),
+    [
+        ("score", None, False),
+        ("score", "position", True),
+        ("position", None, True),
+        ("position", "score", False),
+    ],
+)
+async def test_a_dialect_says_once_that_rankings_are_reordered(
+    tmp_path: Path, declared: Any, flag: str | None, *, is_measured: bool
+) -> None:
+    runner = _Runner(_Daemon("reorders"), dialect=Dialect(rank_by=declared))
+    report, _, _ = await _bench(tmp_path, runner, modes="hybrid", rank_by=flag)
+    row = _row(report, "hybrid")
+    assert (row.measured, row.rising_scores) == (is_measured, 6 if is_measured else 0)
+    if is_measured:
+        assert report.systems[0].rank_by == "position"
 
 
 def test_a_mode_whose_searches_are_stuck_is_lost_alone() -> None:
