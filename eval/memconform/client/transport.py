@@ -83,14 +83,20 @@ def timed(clock: CallClock) -> Iterator[CallClock]:
 class Transport(httpx.AsyncBaseTransport):
     """httpx's transport over one connection pool; raises httpcore's exceptions unchanged."""
 
-    def __init__(self, *, connections: int, secure: bool) -> None:
+    def __init__(
+        self, *, connections: int, secure: bool, certificates: ssl.SSLContext | None = None
+    ) -> None:
+        """`certificates` is the context of TLS; by default it is loaded if `secure`."""
         self._backend = _Backend(secure=secure)
         self._pool = ConnectionPool(
             connections=connections,
             # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
-            ssl_context=httpcore.default_ssl_context()
-            if secure
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            ssl_context=certificates
+            or (
+                httpcore.default_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            ),
             backend=self._backend,
         )
 
@@ -101,6 +107,10 @@ class Transport(httpx.AsyncBaseTransport):
         """
         unsolicited, self._backend.unsolicited = self._backend.unsolicited, b""
         return unsolicited
+
+    async def is_open(self) -> bool:
+        """Whether a connection is idle that the daemon has not closed."""
+        return await self._pool.has_idle()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._pool.send(
