@@ -22,6 +22,8 @@ class Failure(Record):
     """The start of what the daemon sent."""
     curl: str = ""
     """A curl command that repeats the request."""
+    hint: str = ""
+    """What to type so that it is measured; empty if no flag helps."""
     wire: str | None = None
     """File in the run's folder with the transcript of the exchange."""
 

@@ -13,6 +13,7 @@ from memconform.cli.bench_options import BenchOptions
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for
 from memconform.client.timing import Timeouts
+from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
@@ -41,7 +42,7 @@ def daemon_system(
         concurrency=options.concurrency,
         timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
         headers=headers,
-        rank_by=options.rank_by,
+        rank_by=ranked_by(runner.dialect, options.rank_by),
         answer_depth=max(cuts(options.ks)) if options.answers else None,
     )
 
@@ -171,15 +172,10 @@ def require_known_builds(runners: Iterable[SdkRunner]) -> None:
 def _require_claimed_modes(
     runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
 ) -> None:
-    if runner.modes is None:
-        return
     has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
     scripted_modes = runner.scripted_modes if has_service else ()
-    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
+    services = "" if has_service else "give --embed-base-url or --rerank"
     for strategy in strategies:
-        if strategy.mode not in served:
-            raise UsageError(
-                f"{runner.name} does not claim mode {strategy.label}",
-                code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
-            )
+        if strategy.mode is not None:
+            more = services if strategy.mode in runner.scripted_modes else ""
+            runner.require_claimed(strategy.mode, also=scripted_modes, more=more)

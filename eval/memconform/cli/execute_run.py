@@ -12,10 +12,11 @@ from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, sele
 from memconform.cli.run_options import RunOptions
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
+from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.selection import SelectedQuestions
-from memconform.errors import ExitCode, gravest, missing_extra
+from memconform.errors import ExitCode, UsageError, gravest, missing_extra
 from memconform.parity import comparison
 from memconform.parity.agreement import Agreement, compare_rankings
 from memconform.parity.loaded_runs import LoadedRun
@@ -88,13 +89,7 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
         order = [runner.name for _, runner in planned.runs]
         report = ConsoleReport(order, quiet=options.quiet)
         with report:
-            async with aclosing(planned.ready(_progress, report.tell)) as runs:
-                async for plan, runner in runs:
-                    end = await _run_one(plan, runner, report)
-                    finished.append(end)
-                    echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-                    if end.summary.exit_code in _ENDING:
-                        break
+            await _run_each(planned, report, finished, to_stderr=to_stderr)
         if not finished:
             raise planned.skipped[0].error
         finished.sort(key=lambda end: order.index(end.summary.sdk))
@@ -136,6 +131,29 @@ async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
         if finished:
             _write_reports(options, finished, code, planned, agreement, parity)
     return code
+
+
+async def _run_each(
+    planned: PlannedRuns, report: ConsoleReport, finished: list[RunFinished], *, to_stderr: bool
+) -> None:
+    """Execute the planned runs in turn; each that ends is added to `finished`.
+
+    Raises:
+        UsageError: if the only run cannot be executed; one of several is skipped.
+    """
+    async with aclosing(planned.ready(_progress, report.tell)) as runs:
+        async for plan, runner in runs:
+            try:
+                end = await _run_one(plan, runner, report)
+            except UsageError as error:
+                if len(planned.runs) == 1:
+                    raise
+                planned.skipped.append(SkippedSdk(runner.name, error, is_named=True))
+                continue
+            finished.append(end)
+            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+            if end.summary.exit_code in _ENDING:
+                break
 
 
 def _write_reports(  # noqa: PLR0917 - the parts of a report

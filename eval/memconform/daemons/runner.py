@@ -112,6 +112,10 @@ class SdkRunner(ABC):
     seed: Seed = Seed()
     dialect: Dialect | None = None
     """How its wire differs from the contract's; None if it speaks the contract."""
+    upstream: UpstreamKind = "own"
+    """The kind of upstream that is in use."""
+    can_be_scripted: bool = False
+    """Whether it can be configured to call the scripted upstream."""
     scripted_modes: tuple[Mode, ...] = ()
     """Modes that the SDK claims in addition with the scripted upstream."""
     restartable: bool = False
@@ -135,6 +139,25 @@ class SdkRunner(ABC):
             return (Mode.HYBRID,)
         claimed = (*self.modes, *self.optional_modes)
         return tuple(mode for mode in claimed if mode is not Mode.AUTO)
+
+    def require_claimed(self, mode: Mode, *, also: Sequence[Mode] = (), more: str = "") -> None:
+        """Raise UsageError `mode_not_claimed` unless the SDK claims a mode, or `also` has it.
+
+        The hint names the modes that it claims, and `more`, but no upstream that is in use.
+        """
+        if self.modes is None or mode in (*self.modes, *self.optional_modes, *also):
+            return
+        hints = [f"it claims {', '.join((*self.modes, *self.optional_modes))}"]
+        if mode in self.scripted_modes and self.upstream == "own" and self.can_be_scripted:
+            hints.append("add --upstream scripted, with which it claims the mode")
+        else:
+            hints.append("if it serves the mode, add it to [capabilities] modes of the sdk.toml")
+        hints += [more] if more else []
+        raise UsageError(
+            f"{self.name} does not claim mode {mode.value}",
+            code="mode_not_claimed",
+            hint="; or ".join(hints),
+        )
 
     def use_variables(self, variables: Mapping[str, str]) -> None:
         """Set these variables at later starts.

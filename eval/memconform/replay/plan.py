@@ -8,6 +8,7 @@ from typing import Literal
 
 from memconform.bench.daemon_system import daemon_identity
 from memconform.client.timing import Timeouts
+from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
@@ -34,6 +35,8 @@ class Part:
     port: int = 0
     """0 picks a free one."""
     upstream: UpstreamKind = "own"
+    rank_by: RankBy = "score"
+    """What decides its rankings: the flag, or else what its dialect declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class ReplayPlan:
     project: str
     settings: ReplaySettings
     reader: Reader | None
-    """None if the daemons' own readers answer."""
+    """None if the daemons' own readers answer, or nobody: what was retrieved is then judged."""
     agent: Agent | None
     """Answers by searching; None if every question is one search."""
     judge: JudgeScorer | None
@@ -75,22 +78,28 @@ class ReplayPlan:
             own = {"endpoint_style": "retrieve-only", "agentic": False}
             own["reader_prompt"] = self.reader.wording.digest() if self.reader else ""
             return self.settings.model_copy(update={"benchmark_mode": part.control, **own})
+        ranked = self.settings.retrieval.model_copy(update={"rank_by": part.rank_by})
+        changed: dict[str, object] = {"retrieval": ranked}
         if self.settings.endpoint_style == "full":
-            none = {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
-            return self.settings.model_copy(update=none)
-        return self.settings
+            changed |= {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
+        return self.settings.model_copy(update=changed)
 
     def journal_header(self, part: Part) -> JournalHeader:
         """The first line of a part's journal."""
         assert part.runner is not None  # noqa: S101 - for mypy; controls have no journal
         deciding = self.settings.model_dump(
-            mode="json", include={"brain", "retrieval", "endpoint_style", "contract"}
+            mode="json",
+            include={"brain", "retrieval", "endpoint_style", "contract"},
+            # It differs between parts, and is in their identity.
+            exclude={"retrieval": {"rank_by"}},
         )
         if self.agent is not None:
             # Its searches depend on what its model says.
             deciding |= {"agent": self.agent.digest(), "model": repr(self.settings.reader)}
         return JournalHeader(
             sdk=part.name,
-            identity=daemon_identity(part.runner, part.upstream),
+            identity=daemon_identity(
+                part.runner, part.upstream, *([part.rank_by] if part.rank_by != "score" else [])
+            ),
             settings=hashlib.sha256(repr(sorted(deciding.items())).encode()).hexdigest(),
         )

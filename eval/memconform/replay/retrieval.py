@@ -78,6 +78,7 @@ class PartRetrieval:
             connections=2,
             timeouts=plan.timeouts,
             headers=plan.headers,
+            rank_by=part.rank_by,
         ) as session:
             try:
                 async with brain_index(

@@ -166,7 +166,7 @@ def _show_defects(console: SafeConsole, sdk: SdkResult) -> None:
         console.print(styled([head, (f"{count}: {_MEANING[concern]}", "")]), soft_wrap=True)
         for defect in mine[:most]:
             example = _cut(defect.example, _EXAMPLE)
-            name = _cut(defect.shown, _COLUMNS - len(example) - 10)
+            name = _cut(defect.shown.replace("/v1/brains/{brain}", "…"), _COLUMNS - len(example) - 10)
             line = f"{len(defect.checks):>6}  {name:<{_COLUMNS - len(example) - 10}}  {example}"
             console.print(line, soft_wrap=True)
         if len(mine) > most:
@@ -290,11 +290,14 @@ def _show_details(console: SafeConsole, check: Check, shown_rules: set[str]) -> 
 _GOT_LINES = 20
 """Most lines of one check: 1,024 differences say no more than the first ones."""
 
+LONGEST_COMMAND = 100 * 1024
+"""A shell takes 128 KiB as one argument."""
+
 _CURL_SHOWN = 2_000
 
 
 def shortened(curl: str) -> str:
-    """Cut a command to a length that fits a terminal; the run's wire/ folder has all of it."""
-    if len(curl) <= _CURL_SHOWN:
+    """Cut a command that no shell takes, which results of earlier versions have."""
+    if len(curl) <= LONGEST_COMMAND:
         return curl
-    return f"{curl[:_CURL_SHOWN]}… ({len(curl)} characters; see wire/ in the run's folder)"
+    return f"{curl[:_CURL_SHOWN]}… ({len(curl)} characters, too long for a shell; use replay)"

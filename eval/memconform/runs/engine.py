@@ -32,6 +32,7 @@ from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import open_brain, read_version, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
+from memconform.runs.remedies import flag_remedy
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
@@ -166,9 +167,10 @@ async def _stages(
         if seeded is not None:
             facts.seeded = seeded.record
             yield BrainSeeded(seeded.record)
+        auto_modes = None
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
-            await verify_claims(client, plan, runner, brain, query)
+            auto_modes = await verify_claims(client, plan, runner, brain, query)
         verifier = IndexVerifier(
             client, daemon, counts, seeded, facts.version, proving=plan.reverify
         )
@@ -181,7 +183,10 @@ async def _stages(
             daemon=daemon,
             journal=journal,
             verifier=verifier,
-            auto_modes=runner.auto_modes,
+            auto_modes=auto_modes,
+            advise=lambda error: flag_remedy(
+                error.code, error.message, runner, rank_by=plan.settings.rank_by
+            ),
             reverify=plan.reverify,
             watch=watch,
         )

@@ -88,7 +88,7 @@ class Settings(BaseModel):
     def retrieval(
         self, brain: str, auto_modes: tuple[Mode, ...] | None = None
     ) -> RetrievalSettings:
-        """The retrieval settings for `brain`; the SDK claims to serve `auto` in `auto_modes`."""
+        """The retrieval settings for `brain`; `auto` may be served in `auto_modes`."""
         return RetrievalSettings(
             brain=brain,
             mode=self.mode,

@@ -72,6 +72,7 @@ def statements(overview: Overview) -> list[Statement]:
         *(s for report in overview.parities for s in _parity(report)),
         *_wmb(overview),
         *(Statement(Grade.UNKNOWN, f"skipped: {skip}") for skip in overview.results.skipped_sdks),
+        *(Statement(Grade.UNKNOWN, f"not shown: {line}") for line in overview.not_shown),
     ]
     if not results:
         results = [Statement(Grade.UNKNOWN, "these results have no verdict")]
