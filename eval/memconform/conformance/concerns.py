@@ -98,3 +98,8 @@ def concern_of(check: Check, cause: Cause) -> Concern:
     if _REFUSED.search(text) and rule is Concern.STRICTNESS:
         return Concern.INTERCHANGE
     return rule
+
+
+def depends_on_rule(cause: Cause) -> bool:
+    """Whether the rule alone says how grave a failure is: a request was wrongly accepted."""
+    return _SERVED.search(cause.cause) is not None

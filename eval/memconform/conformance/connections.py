@@ -42,6 +42,8 @@ def certificates() -> ssl.SSLContext:
 class _Finished:
     outcome: StepResult
     connection: Transport
+    closes: bool
+    """Whether the response itself says that the connection ends with it."""
     at: float
     """When the response was complete, by the clock of `time.monotonic`."""
 
@@ -57,7 +59,9 @@ class Connections(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         secure = request.url.scheme == "https"
-        connection = Transport(connections=1, secure=secure, certificates=certificates())
+        connection = Transport(
+            connections=1, secure=secure, certificates=certificates(), is_strict=True
+        )
         self._open.append(connection)
         response = await connection.handle_async_request(request)
         response.extensions = {**response.extensions, _CONNECTION: connection}
@@ -69,8 +73,9 @@ class Connections(httpx.AsyncBaseTransport):
         The daemon has meanwhile had the time to send what follows, or to close.
         """
         finished, self._finished = self._finished, []
+        connection = response.extensions[_CONNECTION]
         self._finished.append(
-            _Finished(outcome, response.extensions[_CONNECTION], time.monotonic())
+            _Finished(outcome, connection, _announces_end(response), time.monotonic())
         )
         for each in finished:
             fault = await _fault_after(each)
@@ -85,6 +90,15 @@ class Connections(httpx.AsyncBaseTransport):
             await self._open.pop().aclose()
 
 
+def _announces_end(response: httpx.Response) -> bool:
+    """Whether a response says, or shows by having no length, that its connection then ends."""
+    headers = response.headers
+    if "close" in headers.get("connection", "").lower() or response.http_version == "HTTP/1.0":
+        return True
+    has_body = response.status_code not in (204, 304) and response.request.method != "HEAD"
+    return has_body and not {"content-length", "transfer-encoding"}.intersection(headers)
+
+
 async def _fault_after(finished: _Finished) -> Fault | None:
     """Return what is wrong with the end of a response; None if nothing is."""
     outcome = finished.outcome
@@ -92,11 +106,8 @@ async def _fault_after(finished: _Finished) -> Fault | None:
     surplus = finished.connection.take_unsolicited()
     if surplus:
         return Fault(f"{surplus!r} came after the response", "bytes after the response")
-    announced = any(
-        name.lower() == "connection" and "close" in value.lower() for name, value in outcome.headers
-    )
     is_prompt = time.monotonic() - finished.at < _IDLE_SECONDS
-    if is_open or announced or not is_prompt or outcome.ended != "end":
+    if is_open or finished.closes or not is_prompt or outcome.ended != "end":
         return None
     return Fault(
         f"the connection ends after the {outcome.status}, without `Connection: close`: a client"

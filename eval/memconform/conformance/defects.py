@@ -9,35 +9,49 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from memconform.conformance.concerns import Concern, concern_of
+from memconform.conformance.concerns import Concern, concern_of, depends_on_rule
 from memconform.conformance.findings import causes_of
 from memconform.conformance.results import RED, Cause, Check, SdkResult
 
 _MERGED: tuple[tuple[str, str], ...] = (
     (r"(.*: )?the daemon exits\b.*", "the daemon exits"),
     (r"(.*: )?the daemon does not start\b.*", "the daemon does not start"),
-    (r"error responses with status \d+: (no|wrong) header (?P<what>\S+)",
-     "error responses: no header {what}"),
+    (
+        r"error responses with status \d+: (no|wrong) header (?P<what>\S+)",
+        "error responses: no header {what}",
+    ),
     (r"error responses with status \d+: .*", "error responses: no problem details"),
     (r"(?P<where>.*?): status 5\d\d, expected .*", "{where}: status 500"),
-    (r".*?: (status 2\d\d, expected 40[13]|accepts a foreign .*)",
-     "serves what it must refuse: status 200, expected 401 or 403"),
+    (
+        r".*?: (status 2\d\d, expected 40[13]|accepts a foreign .*)",
+        "serves what it must refuse: status 200, expected 401 or 403",
+    ),
     (r"(unknown route|wrong method): (?P<what>status 4\d\d, expected 403)", "any route: {what}"),
     (r".*?: status 4\d\d, expected 4\d\d( or 4\d\d)*", "rejects with another status"),
-    (r"(?P<where>.*?): (accepts .*|status 2\d\d, expected 4(00|04|05|13)\b.*)",
-     "{where}: accepts what it must reject"),
+    (
+        r"(?P<where>.*?): (accepts .*|status 2\d\d, expected 4(00|04|05|13)\b.*)",
+        "{where}: accepts what it must reject",
+    ),
     (r"process: fails_to_start: .*", "starts with settings that it must refuse"),
     (r"the state folder has no file .*|disk: .*", "the state folder has other files"),
     (r"process: inspect: .*", "the process, or its log, is another than expected"),
     (r"(?P<where>.*?): (no|too few|wrong) events?\b.*", "{where}: other events than expected"),
-    (r"(?P<where>.*?): (event |events |ids of change|no_answer|ended is|the joined).*",
-     "{where}: other events than expected"),
-    (r"(?P<where>.*?): (?P<what>\w+) (has (too|other) .*|is empty)",
-     "{where}: other {what} than expected"),
-    (r"(?P<where>.*?): wrong value at (?P<what>\w+)\.\*\.(path|chunkId|documentId)",
-     "{where}: other {what} than expected"),
-    (r"(?P<where>.*?): (wrong value at|missing key|unexpected key) (?P<what>\S+)",
-     "{where}: wrong or missing {what}"),
+    (
+        r"(?P<where>.*?): (event |events |ids of change|no_answer|ended is|the joined).*",
+        "{where}: other events than expected",
+    ),
+    (
+        r"(?P<where>.*?): (?P<what>\w+) (has (too|other) .*|is empty)",
+        "{where}: other {what} than expected",
+    ),
+    (
+        r"(?P<where>.*?): wrong value at (?P<what>\w+)\.\*\.(path|chunkId|documentId)",
+        "{where}: other {what} than expected",
+    ),
+    (
+        r"(?P<where>.*?): (wrong value at|missing key|unexpected key) (?P<what>\S+)",
+        "{where}: wrong or missing {what}",
+    ),
     (r"upstream: .*", "sends the upstream something else"),
 )
 """Causes by a pattern that all of them fully match, and the defect that they are."""
@@ -80,18 +94,26 @@ class Defect:
 def defects(sdk: SdkResult) -> list[Defect]:
     """Merge the causes of an SDK's red checks, the gravest defects and then the most frequent first.
 
-    A defect whose checks concern several things is one of each.
+    A request that is wrongly accepted may be a defect of several concerns, by the rules.
     """
-    found: dict[tuple[str, Concern], Defect] = {}
-    for case in sdk.cases:
-        for check in case.checks:
-            if check.result not in RED:
-                continue
-            for cause in causes_of(check):
-                if cause.known:
-                    continue
-                concern = concern_of(check, cause)
-                name = defect_of(cause.cause)
-                found.setdefault((name, concern), Defect(name, concern)).add(check, cause)
     order = list(Concern)
+    pairs = [
+        (check, cause)
+        for case in sdk.cases
+        for check in case.checks
+        for cause in (causes_of(check) if check.result in RED else ())
+        if not cause.known
+    ]
+    concerns: dict[str, Counter[Concern]] = {}
+    for check, cause in pairs:
+        concerns.setdefault(cause.cause, Counter())[concern_of(check, cause)] += 1
+    found: dict[tuple[str, Concern], Defect] = {}
+    for check, cause in pairs:
+        concern = concern_of(check, cause)
+        if not depends_on_rule(cause):
+            # What a response looks like is one defect, whatever the cases were about.
+            counts = concerns[cause.cause]
+            concern = max(counts, key=lambda c: (counts[c], -order.index(c)))
+        name = defect_of(cause.cause)
+        found.setdefault((name, concern), Defect(name, concern)).add(check, cause)
     return sorted(found.values(), key=lambda d: (order.index(d.concern), -len(d.checks), d.name))

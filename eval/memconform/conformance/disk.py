@@ -54,9 +54,7 @@ def read_file(state: Path, path: str) -> StepResult:
     return result
 
 
-def list_files(
-    state: Path, pattern: str, contract_path: Callable[[str], str] = str
-) -> StepResult:
+def list_files(state: Path, pattern: str, contract_path: Callable[[str], str] = str) -> StepResult:
     """List the files that match a glob, as sorted paths relative to the state folder.
 
     `contract_path` returns the path that the contract gives a file.

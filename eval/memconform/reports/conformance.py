@@ -166,7 +166,9 @@ def _show_defects(console: SafeConsole, sdk: SdkResult) -> None:
         console.print(styled([head, (f"{count}: {_MEANING[concern]}", "")]), soft_wrap=True)
         for defect in mine[:most]:
             example = _cut(defect.example, _EXAMPLE)
-            name = _cut(defect.shown.replace("/v1/brains/{brain}", "…"), _COLUMNS - len(example) - 10)
+            name = _cut(
+                defect.shown.replace("/v1/brains/{brain}", "…"), _COLUMNS - len(example) - 10
+            )
             line = f"{len(defect.checks):>6}  {name:<{_COLUMNS - len(example) - 10}}  {example}"
             console.print(line, soft_wrap=True)
         if len(mine) > most:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -18,7 +18,8 @@ import pytest
 
 from memconform.conformance import bodies
 from memconform.conformance.case import BaseStep, RequestStep, StoreStep
-from memconform.conformance.case_paths import CasePaths, reordered
+from memconform.conformance.applicability import dialect_skip_reason
+from memconform.conformance.case_paths import CasePaths, order_changes
 from memconform.conformance.catalog import CaseVariant, catalog, walk_steps
 from memconform.conformance.translation import Translation
 from memconform.conformance.variables import UnknownVariableError, substitute
@@ -180,6 +181,7 @@ def _relation(one: _Named, two: _Named) -> set[str]:
                 "above": b.startswith(f"{a}/"),
                 "directly below": a.rpartition("/")[0] == b,
                 "siblings": a.rpartition("/")[0] == b.rpartition("/")[0],
+                "below the sidecar of": a.startswith(f"{b}.json/"),
             }
         case ("prefix", "path"):
             facts = {"selects": b.startswith(a)}
@@ -203,13 +205,12 @@ def _cases() -> tuple[tuple[CaseVariant, tuple[Request, ...]], ...]:
     return tuple((entry, requests) for requests, entry in seen.items())
 
 
-_COMPARED = 25
+_COMPARED = 12
 """Compare so many of the first and last paths of a case with each other; some have thousands."""
 
 
-def _changes(dialect: Dialect, requests: tuple[Request, ...]) -> Iterator[str]:
+def _changes(translation: Translation, requests: tuple[Request, ...]) -> Iterator[str]:
     """What a translation changes in the requests that are sent at all."""
-    translation = Translation(dialect)
     pairs: list[tuple[_Named, _Named]] = []
     for request in requests:
         try:
@@ -233,3 +234,121 @@ def _changes(dialect: Dialect, requests: tuple[Request, ...]) -> Iterator[str]:
                 f"{one} and {two}: {_relation(one, two)} becomes"
                 f" {own_one} and {own_two}: {_relation(own_one, own_two)}"
             )
+
+
+@pytest.mark.parametrize("name", _DIALECTS)
+def test_every_request_of_every_case_keeps_what_it_tests(name: str) -> None:
+    """A suffix at the end of paths once turned a conflict into two unrelated documents."""
+    changes = [
+        f"{entry.id}: {change}"
+        for entry, requests in _cases()
+        for change in _changes(Translation(_DIALECTS[name]), requests)
+    ]
+    assert changes == []
+
+
+@pytest.mark.parametrize("name", _DIALECTS)
+def test_documents_sort_as_in_the_contract_or_the_case_is_not_applicable(name: str) -> None:
+    dialect = _DIALECTS[name]
+    paths = Translation(dialect).paths
+    for entry, _ in _cases():
+        texts = [path for path in entry.case.documents if "${" not in path]
+        try:
+            written = [paths.to_daemon(text).encode() for text in sorted(texts, key=str.encode)]
+        except DialectError:
+            continue
+        if written != sorted(written):
+            assert "sorts before" in (dialect_skip_reason(entry, dialect) or ""), entry.id
+
+
+def test_few_cases_are_not_applicable_for_their_paths() -> None:
+    """What can be measured is measured."""
+    translation = Translation(_DIALECTS["both"])
+    refused = set()
+    for entry, requests in _cases():
+        for request in requests:
+            try:
+                translation.request(*request)
+            except DialectError:
+                refused.add(entry.id)
+    assert len(refused) < len(_cases()) / 20
+
+
+class _SuffixAtTheEnd(CasePaths):
+    """How paths were once written."""
+
+    def to_daemon(self, path: str) -> str:
+        return f"{self.prefix}{path}{self.suffix}"
+
+    def in_query(self, value: str) -> str:
+        return self.to_daemon(value) if value else value
+
+
+def test_a_translation_that_loses_a_property_is_noticed() -> None:
+    translation = Translation(_DIALECTS["both"])
+    own = translation.dialect.model_copy(
+        update={"paths": _SuffixAtTheEnd(prefix="kb/", suffix=".txt")}
+    )
+    object.__setattr__(translation, "dialect", own)
+    lost = {
+        trait
+        for _, requests in _cases()
+        for change in _changes(translation, requests)
+        for trait in re.findall(r"'([a-z ]+)'", change.partition(" becomes ")[0])
+    }
+    assert {"traversal", "absolute", "trailing slash", "parent segment", "above", "below"} <= lost
+
+
+def test_paths_that_come_back_are_those_of_the_case() -> None:
+    paths = CasePaths(prefix="kb/", suffix=".txt")
+    for path in ("a", "a/b.md", "_h/x", "größe.md", "a b/c"):
+        assert paths.from_daemon(paths.to_daemon(path)) == path
+        assert paths.folder_from_daemon(paths.folder_to_daemon(path)) == path
+    assert paths.folder_from_daemon("kb") == ""
+    for other in ("elsewhere/a.txt", "kb/a", "kb/a/b.txt", "kb"):
+        assert paths.from_daemon(other) == other
+
+
+def test_a_beginning_of_paths_selects_the_same_documents() -> None:
+    paths = CasePaths(prefix="kb/", suffix=".txt")
+    assert paths.prefix_to_daemon("a/") == "kb/a.txt/"
+    assert paths.prefix_to_daemon("a/b") == "kb/a.txt/b"
+    assert paths.prefix_to_daemon("") == "kb/"
+
+
+@pytest.mark.parametrize(
+    ("paths", "path", "why"),
+    [
+        (CasePaths(suffix=".txt"), "a.json/b", "sidecar"),
+        (CasePaths(suffix=".txt"), "x" * 250, "longer"),
+        (CasePaths(prefix="doc-"), "_hidden", "first segment"),
+    ],
+)
+def test_a_path_that_would_test_something_else_is_not_applicable(
+    paths: CasePaths, path: str, why: str
+) -> None:
+    with pytest.raises(DialectError, match=why) as caught:
+        paths.to_daemon(path)
+    assert caught.value.code == "not_in_dialect"
+    with pytest.raises(DialectError, match=why):
+        paths.in_query(path)
+
+
+def test_an_order_that_a_suffix_changes_is_found() -> None:
+    paths = CasePaths(suffix=".txt")
+    assert order_changes(["b", "a", "a/b"], paths) is None
+    assert order_changes(["a-b", "a"], paths) == ("a", "a-b")
+    assert order_changes(["a-b", "a"], CasePaths(prefix="kb/")) is None
+
+
+def test_files_of_the_state_folder_are_where_the_daemon_has_them() -> None:
+    paths = CasePaths(prefix="kb/", suffix=".txt")
+    assert paths.on_disk("brains/mc/a.md") == "brains/mc/kb/a.md.txt"
+    assert paths.on_disk("brains/mc/*.md") == "brains/mc/kb/*.md.txt"
+    for plain in ("brains/mc", "brains/mc/**/*", "index/**/*", "descriptions/mc.txt"):
+        assert paths.on_disk(plain) == plain
+    assert paths.from_disk("brains/mc/kb/a.md.txt") == "brains/mc/a.md"
+    assert paths.from_disk("brains/mc") == "brains/mc"
+    with pytest.raises(DialectError, match="meta/"):
+        paths.on_disk("meta/mc/a.md.json")
+    assert CasePaths().on_disk("meta/mc/a.md.json") == "meta/mc/a.md.json"
