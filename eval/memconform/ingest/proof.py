@@ -96,8 +96,10 @@ class IndexProver:
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
         self._blank: set[str] = set()
 
-    async def prove_all(self) -> ProofRecord:
+    async def prove_all(self, proven: Collection[Mode] = ()) -> ProofRecord:
         """Prove every document once, or a random sample if there are more than EVERY.
+
+        Legs that are `proven` already are left out.
 
         Raises:
             DaemonError: `not_searchable` if a document is not found.
@@ -109,15 +111,15 @@ class IndexProver:
         sampled = len(paths) > EVERY
         if sampled:
             paths = self._rng.sample(paths, SAMPLE)
-        proven = await self.prove(paths)
+        found = await self.prove(paths, [leg for leg in self.legs if leg not in proven])
         self._proven = True
         return ProofRecord(
-            documents=proven,
+            documents=found,
             of=len(self._documents) - (0 if sampled else len(self._blank)),
             without_words=len(self._blank),
             modes=[leg.value for leg in self.legs],
-            share=(1 - CONFIDENCE) ** (1 / proven) if sampled and proven else None,
-            confidence=CONFIDENCE if sampled and proven else None,
+            share=(1 - CONFIDENCE) ** (1 / found) if sampled and found else None,
+            confidence=CONFIDENCE if sampled and found else None,
         )
 
     async def prove_some(self, count: int, extra: Iterable[str] = ()) -> None:
@@ -238,13 +240,16 @@ class IndexProver:
         request = SearchRequest(query=word, top_k=1, mode=self._keyword or Mode.BM25)
         return bool((await self._verified_search(request)).chunks)
 
-    async def prove(self, paths: Sequence[str]) -> int:
+    async def prove(self, paths: Sequence[str], legs: Iterable[Mode] | None = None) -> int:
         """Prove these documents; returns how many of them contain a word to search for.
+
+        Without `legs`, in all of them.
 
         Raises:
             DaemonError: `not_searchable`, naming some of the documents that were not found.
         """
-        work = [(leg, batch) for leg in self.legs for batch in self._cut(paths)]
+        legs = self.legs if legs is None else legs
+        work = [(leg, batch) for leg in legs for batch in self._cut(paths)]
         tasks = [asyncio.create_task(self._missing(batch, leg)) for leg, batch in work]
         try:
             batches = await asyncio.gather(*tasks)

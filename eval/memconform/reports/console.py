@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from memconform.contract.names import Mode
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -170,6 +171,11 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
+    if skips := summary.rerank_skips:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in skips.items())
+        reranked = summary.served_modes.get(Mode.HYBRID_RERANK, 0)
+        questions = plural(reranked, "question")
+        rows.append(("reranking", f"skipped on {sum(skips.values())} of {questions}: {reasons}"))
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))

@@ -135,5 +135,5 @@ class AttemptRecords:
 
     @property
     def latency_ms(self) -> float | None:
-        """From the request's last byte to the complete answer; None without a retrieval."""
+        """From the request's last piece to the complete answer; None without a retrieval."""
         return self.retrieval.timings.done if self.retrieval is not None else None
