@@ -15,6 +15,9 @@ from memconform.ingest.probing import long_query, searchable_text
 
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 
+_WORDS_EACH = 100
+"""Words of each of two documents in one query, of which a daemon must use 256."""
+
 INCOMPLETE_HINT = (
     "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
     " memconform conform --case 'brain-counts*' --case 'ingest-*' shows the call that differs"
@@ -46,9 +49,9 @@ async def honours_filters(
     queries = matching_queries(documents)
     _, query = next(queries)
     path, words = next(queries, (f"nowhere/{secrets.token_hex(8)}.md", ""))
-    request = SearchRequest(
-        query=f"{query} {words}".strip(), top_k=10, mode=mode, filters=Filters(paths=[path])
-    )
+    # Words alone, because quotes and operators may exclude a document.
+    both = " ".join(terms(query)[:_WORDS_EACH] + terms(words)[:_WORDS_EACH])
+    request = SearchRequest(query=both, top_k=10, mode=mode, filters=Filters(paths=[path]))
     try:
         answer, _ = await client.search(brain, request, rank_by="position")
     except DaemonFailedError as error:
