@@ -229,7 +229,7 @@ class _Seeder:
         started = time.perf_counter()
         counts = await wait_until_indexed(self.client, self.brain, self._patience)
         _require_counts(counts, self.ingested)
-        query = next(matching_queries(self.ingested), "")
+        _, query = next(matching_queries(self.ingested), ("", ""))
         if not query:
             raise UsageError(
                 "no ingested document contains a word to search for",
