@@ -16,6 +16,7 @@ from memconform.contract.core import (
     RetrievalParams,
     SearchRequest,
     SearchResponse,
+    rerank_skip,
     score_rise,
 )
 from memconform.contract.terms import terms
@@ -48,6 +49,8 @@ class Retrieved:
     """Of its own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
 
 
 @dataclass(slots=True)
@@ -125,6 +128,7 @@ class BrainIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=_rises(answer.chunks),
+            rerank_skip=rerank_skip(answer.trace),
         )
 
     async def ask(self, question: Question) -> Retrieved:
@@ -158,6 +162,7 @@ class BrainIndex:
             daemon_ms=timings.daemon_ms,
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
+            rerank_skip=rerank_skip(asked.retrieve.trace),
         )
 
     def _require_complete(

@@ -35,6 +35,7 @@ async def answer_with_tools(
     """
     latencies: list[float] = []
     rises: list[bool] = []
+    skips: list[str | None] = []
     project = f"{FACTS}{index.placement.project}/"
 
     async def search(call: ToolCall) -> Sequence[Hit]:
@@ -42,13 +43,18 @@ async def answer_with_tools(
         found = await index.search(replace(question, question=call.query), prefix)
         latencies.append(found.latency_ms or 0)
         rises.append(found.rises)
+        skips.append(found.rerank_skip)
         return found.hits
 
     answer = await agent.answer(
         question.question, question.question_date, search, partial(error_message, question), calls
     )
     retrieved = Retrieved(
-        tuple(answer.hits), sum(latencies), answer=answer.answer, rises=any(rises)
+        tuple(answer.hits),
+        sum(latencies),
+        answer=answer.answer,
+        rises=any(rises),
+        rerank_skip=next(filter(None, skips), None),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote_to_bytes
 import pytest
 
 from memconform.conformance import bodies
-from memconform.conformance.case import BaseStep, RequestStep, StoreStep
 from memconform.conformance.applicability import dialect_skip_reason
+from memconform.conformance.case import BaseStep, RequestStep, StoreStep
 from memconform.conformance.case_paths import CasePaths, order_changes
 from memconform.conformance.catalog import CaseVariant, catalog, walk_steps
 from memconform.conformance.translation import Translation
