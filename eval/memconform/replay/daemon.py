@@ -48,6 +48,8 @@ class Retrieved:
     """Of its own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    null_chunks: bool = False
+    """Whether `chunks` was null."""
 
 
 @dataclass(slots=True)
@@ -125,6 +127,7 @@ class BrainIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=_rises(answer.chunks),
+            null_chunks=answer.was_null,
         )
 
     async def ask(self, question: Question) -> Retrieved:
@@ -158,6 +161,7 @@ class BrainIndex:
             daemon_ms=timings.daemon_ms,
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
+            null_chunks=asked.retrieve.was_null,
         )
 
     def _require_complete(

@@ -24,6 +24,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
         rises=retrieved.rises,
+        null_chunks=retrieved.null_chunks,
         redacted=secret,
     )
 

@@ -102,6 +102,8 @@ class RetrievalRecord(Record):
     """The longest time that the daemon says it took; null if it does not say."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -153,6 +155,8 @@ class LmeQuestion(Record):
     """Whether all of them are among the hits; null of questions without an answer."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -242,6 +246,8 @@ class LmeResult(HostOrigin, ReportHeader):
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`
     accepts."""
+    null_lists: int = 0
+    """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting

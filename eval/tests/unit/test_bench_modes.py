@@ -72,6 +72,9 @@ class _Daemon(ScriptedDaemon):
     def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         result = super()._retrieve(brain, query, body)
         if body["mode"] not in _VECTORS:
+            if self._fault_of_vectors == "finds null" and "paths" not in body.get("filters", {}):
+                # The queries of the proof are no questions.
+                result["chunks"] = None if query.endswith("?") else result["chunks"]
             return result
         fault = self._fault_of_vectors
         if self._embeds_later():
@@ -235,6 +238,16 @@ async def test_a_resumed_bench_keeps_the_rows_of_the_mode_that_was_proven(tmp_pa
     last = [each async for each in execute_bench(again.plan, again.folder, kept)][-1]
     assert isinstance(last, BenchFinished)
     assert [row.measured for row in last.report.rows] == [True, True]
+
+
+async def test_a_question_that_finds_null_is_measured_as_an_empty_ranking(tmp_path: Path) -> None:
+    """Abstention questions were lost on a daemon that answers null where nothing is found."""
+    report, _, bench = await _bench(tmp_path, _Runner(_Daemon("finds null")), modes="bm25")
+    row = _row(report, "bm25")
+    assert row.measured, row.why
+    assert row.null_lists == 6
+    assert row.views["all"].metrics["recall_any@5"].value == 0
+    assert len(bench.folder.journal.read_text().split('"null_chunks":true')) == 7
 
 
 async def test_the_first_search_may_come_before_the_vectors(

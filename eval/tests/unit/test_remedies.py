@@ -67,8 +67,10 @@ def test_a_404_while_it_starts_names_the_path_of_readiness(runner: SdkRunner) ->
 
 def test_a_flag_is_not_called_a_line_of_the_manifest(runner: SdkRunner) -> None:
     error = ContractViolatedError("bad_ranking", "the score rises from 1 to 2")
-    [flag] = remedies("search bm25", error, (), runner)
+    [flag, line] = remedies("search bm25", error, (), runner)
     assert (flag.label, "--rank-by position" in flag.line) == ("or", True)
     assert toml([flag]) == ""
+    assert line.line.startswith('[dialect] rank_by = "position"')
+    assert remedies("ingest", error, (), runner) == [flag, line]
     [route] = remedies("ask", DaemonFailedError("http_404", "GET /healthz: 404"), (), runner)
     assert route.label == "add to sdk.toml"
