@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memconform.cli.judging import OpenScorer
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
+from memconform.cli.scorers import OpenScorer
 from memconform.cli.values import daemon_variables, question_ids, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
@@ -257,6 +257,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
     _require_claimed_mode(runner, mode, options)
+    runner.use_modes([mode])
     if corpus is not None and options.brain is not None:
         require_own_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(

@@ -1,7 +1,7 @@
 """The interface through which every SDK is built and served."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,6 +192,9 @@ class SdkRunner(ABC):
                 code="no_upstream",
                 hint="add [upstream] to the sdk.toml, or use --upstream own",
             )
+
+    def use_modes(self, modes: Collection[Mode]) -> None:  # noqa: B027 - most need nothing
+        """Prepare to be measured in these modes only; call it after `use_upstream`."""
 
     def build_hash(self) -> str | None:
         """Hash of everything from which the daemon is built; None if unknown.
