@@ -342,6 +342,9 @@ def score_rise(scores: Sequence[float]) -> SearchFault | None:
     return None
 
 
+NO_CHUNKS = "no chunks, although the mode ranks all of them"
+
+
 def ranking_fault(
     chunks: Sequence[Chunk], top_k: int, *, ranks_all: bool, rank_by: RankBy = "score"
 ) -> SearchFault | None:
@@ -351,7 +354,7 @@ def ranking_fault(
     non-empty brain if `ranks_all`, and rising scores unless chunks are ranked by position.
     """
     if not chunks and ranks_all:
-        return SearchFault("no chunks, although the mode ranks all of them", "chunks is empty")
+        return SearchFault(NO_CHUNKS, "chunks is empty")
     if len(chunks) > top_k:
         message = f"{len(chunks)} chunks, but topK is {top_k}"
         return SearchFault(message, "chunks has more items than topK")

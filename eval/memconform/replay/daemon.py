@@ -51,6 +51,8 @@ class Retrieved:
     """Whether a score of the ranking rises."""
     rerank_skip: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null."""
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class BrainIndex:
             timings.daemon_ms,
             rises=_rises(answer.chunks),
             rerank_skip=rerank_skip(answer.trace),
+            null_chunks=answer.was_null,
         )
 
     async def ask(self, question: Question) -> Retrieved:
@@ -163,6 +166,7 @@ class BrainIndex:
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
             rerank_skip=rerank_skip(asked.retrieve.trace),
+            null_chunks=asked.retrieve.was_null,
         )
 
     def _require_complete(

@@ -25,6 +25,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         answer=retrieved.answer,
         rises=retrieved.rises,
         rerank_skip=retrieved.rerank_skip,
+        null_chunks=retrieved.null_chunks,
         redacted=secret,
     )
 

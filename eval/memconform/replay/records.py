@@ -104,6 +104,8 @@ class RetrievalRecord(Record):
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     rerank_skip: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -157,6 +159,8 @@ class LmeQuestion(Record):
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     rerank_skip: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -248,6 +252,8 @@ class LmeResult(HostOrigin, ReportHeader):
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`
     accepts."""
+    null_lists: int = 0
+    """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting

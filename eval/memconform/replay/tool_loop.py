@@ -33,17 +33,13 @@ async def answer_with_tools(
         CallError: if a search failed.
         DaemonError: if nothing can be measured any more.
     """
-    latencies: list[float] = []
-    rises: list[bool] = []
-    skips: list[str | None] = []
+    searches: list[Retrieved] = []
     project = f"{FACTS}{index.placement.project}/"
 
     async def search(call: ToolCall) -> Sequence[Hit]:
         prefix = SESSIONS if call.tool == "kb_search" else project
         found = await index.search(replace(question, question=call.query), prefix)
-        latencies.append(found.latency_ms or 0)
-        rises.append(found.rises)
-        skips.append(found.rerank_skip)
+        searches.append(found)
         return found.hits
 
     answer = await agent.answer(
@@ -51,10 +47,11 @@ async def answer_with_tools(
     )
     retrieved = Retrieved(
         tuple(answer.hits),
-        sum(latencies),
+        sum(each.latency_ms or 0 for each in searches),
         answer=answer.answer,
-        rises=any(rises),
-        rerank_skip=next(filter(None, skips), None),
+        rises=any(each.rises for each in searches),
+        rerank_skip=next(filter(None, (each.rerank_skip for each in searches)), None),
+        null_chunks=any(each.null_chunks for each in searches),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -28,7 +28,7 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import skipped, table_console
+from memconform.reports.console import null_lists, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -114,7 +114,7 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
 
 
 def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
-    """Lines for each SDK that did not rerank, or whose scores contradict its order."""
+    """Lines for each SDK that did not rerank, whose scores contradict its order, or found null."""
     for result in results:
         if result.rerank_skips:
             yield f"{result.sdk}: reranking {skipped(result.rerank_skips, result.questions_run)}"
@@ -124,6 +124,8 @@ def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
                 f"{result.sdk}: scores rise in the rankings of {questions} (core.search.order),"
                 " ranked by position"
             )
+        if result.null_lists:
+            yield f"{result.sdk}: {null_lists(result.null_lists)}"
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:

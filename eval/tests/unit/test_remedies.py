@@ -73,6 +73,7 @@ def test_a_flag_is_not_called_a_line_of_the_manifest(runner: SdkRunner) -> None:
     assert (flag.label, "--rank-by position" in flag.line) == ("or", True)
     assert (line.label, "rank_by" in line.line) == ("add to sdk.toml", True)
     assert toml([flag]) == ""
+    assert remedies("ingest", error, (), runner) == [flag, line]
     [route] = remedies("ask", DaemonFailedError("http_404", "GET /healthz: 404"), (), runner)
     assert route.label == "add to sdk.toml"
 
