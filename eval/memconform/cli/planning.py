@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.cli.judging import OpenScorer
@@ -77,7 +77,8 @@ async def plan_runs(
         require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
         runs = [(_plan(options, selected, corpus, scorer, r, n), r) for n, r in enumerate(runners)]
-        return PlannedRuns(runs, [])
+        named = zip(options.sdk, runs, strict=True)
+        return PlannedRuns([(replace(plan, reference=r), run) for r, (plan, run) in named], [])
     candidates = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     require_distinct_names(candidates)
     # --no-skip and --port need to know all SDKs before the first run: ports are given in order.
