@@ -210,6 +210,7 @@ class ResultBuilder:
     def _provenance(self) -> Provenance:
         settings = self._plan.settings
         return Provenance(
+            sdk_reference=self._plan.reference,
             dataset_path=str(self._plan.selected.dataset.path.resolve()),
             dataset_sha256=settings.dataset_sha256,
             **dict(HostOrigin.of(self._plan.command)),
