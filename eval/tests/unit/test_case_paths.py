@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote_to_bytes
 import pytest
 
 from memconform.conformance import bodies
-from memconform.conformance.case import BaseStep, RequestStep, StoreStep
 from memconform.conformance.applicability import dialect_skip_reason
+from memconform.conformance.case import BaseStep, RequestStep, StoreStep
 from memconform.conformance.case_paths import CasePaths, order_changes
 from memconform.conformance.catalog import CaseVariant, catalog, walk_steps
 from memconform.conformance.translation import Translation
@@ -137,9 +137,8 @@ def _named(request: Request) -> list[_Named]:
         return found
     items = [value, *_objects(value.get("documents")), *_objects(value.get("ops"))]
     for item in items:
-        for key in ("path", "from", "to"):
-            if isinstance(item.get(key), str):
-                found.append(_Named("path", item[key]))
+        named = (item.get(key) for key in ("path", "from", "to"))
+        found += [_Named("path", text) for text in named if isinstance(text, str)]
     filters = value.get("filters")
     if isinstance(filters, dict):
         paths = filters.get("paths")
