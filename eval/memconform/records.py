@@ -10,7 +10,7 @@ from memconform.errors import MemconformError
 class Record(BaseModel):
     """Frozen model that rejects unknown keys, NaN and infinities."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Failure(Record):

@@ -5,13 +5,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from memconform.contract.wire import Mode
-from memconform.daemons.build import build_hash, ensure_built
+from memconform.daemons.build import build_hash, build_key, ensure_built
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
@@ -191,6 +191,12 @@ class ManifestRunner(SdkRunner):
             )
         self.upstream = kind
 
+    def use_modes(self, modes: Collection[Mode]) -> None:
+        if self.seed.restart == "vectors" and set(modes) == {Mode.BM25}:
+            self.seed = self.seed.model_copy(update={"restart": False})
+            # No other claim can be verified without the restart, nor is it needed.
+            self.modes = (Mode.BM25,)
+
     @staticmethod
     def _shell(names: list[str]) -> dict[str, str]:
         return {name: os.environ[name] for name in names if os.environ.get(name)}
@@ -199,7 +205,7 @@ class ManifestRunner(SdkRunner):
         return build_hash(self.manifest, self.folder)
 
     async def build(self, progress: Progress) -> None:
-        key = self.build_hash()
+        key = build_key(self.manifest, self.folder)
         self._build_dir = await ensure_built(self.manifest, self.folder, key, progress)
 
     @asynccontextmanager

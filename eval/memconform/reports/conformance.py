@@ -41,7 +41,7 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
     """
     counts = sdk.counts()
     name = f"{sdk.sdk}, {selection}" if selection else sdk.sdk
-    applicable = sum(counts.values()) - counts[Result.NOT_APPLICABLE]
+    applicable = sdk.applicable()
     if not applicable:
         return f"{name}: no selected check applies, because {_skip_reasons(sdk)}: no verdict"
     ran = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)

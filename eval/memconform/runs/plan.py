@@ -57,7 +57,7 @@ DEFAULT_FLOOR = Floor(0.90)
 class Settings(BaseModel):
     """Everything that determines the answers; runs with equal settings are comparable."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     dataset: str
     dataset_sha256: str
