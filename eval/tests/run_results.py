@@ -96,7 +96,7 @@ def write_run(path: Path, sdk: str, questions: Sequence[QuestionResult], **field
         "passed": passed,
         "pass_rate": passed / len(expected) if scores else None,
         "pass_rate_interval": tally.interval() if scores else (0.0, 1.0),
-        "pass_rate_answered": None,
+        "pass_rate_answered": passed / len(scores) if scores else None,
         "mean_score": fmean(scores) if scores else None,
         "counts": {status: counts[status] for status in QuestionStatus},
         "unstable": 0,

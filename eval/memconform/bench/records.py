@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.contract.wire import CONTRACT_VERSION
+from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import PairedComparison
 from memconform.records import Failure, Incident, Record
@@ -111,8 +111,13 @@ class QueryRecord(Record):
     ranking: list[str]
     latency_ms: float | None
     search_ms: float | None
+    daemon_ms: float | None = None
+    """The longest time that the system says it took; null if it does not say, and in older
+    results."""
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
     """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     redacted: bool = False
@@ -232,8 +237,13 @@ class Row(Record):
     not_measured: int
     views: dict[str, View] = Field(default_factory=dict)
     latency: RowLatency | None = None
+    short_latencies: int = 0
+    """Number of queries whose latency is below the time that the system says it took: the clocks
+    disagree, and the latencies mean nothing."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    null_lists: int = 0
+    """Number of empty rankings for which null was sent, which violates core.search.shape."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)
@@ -250,6 +260,8 @@ class SystemRecord(Record):
     upstream: str | None = None
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
+    rank_by: RankBy = "score"
+    """Of a daemon: `position` by the flag or its dialect, so that rising scores are accepted."""
     official_items: bool = False
     """Whether it indexed what the benchmark's released code indexes, and not the items that the
     other systems have."""

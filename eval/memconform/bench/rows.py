@@ -14,6 +14,7 @@ from memconform.bench.records import (
     Scores,
     View,
 )
+from memconform.client.timing import is_short
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
 from memconform.stats.clusters import mean_interval
@@ -45,11 +46,14 @@ def row(
     missing = expected - sum(record.error is None for record in records)
     if missing:
         why = [f"{incident.code}: {incident.message}"] if incident else []
+        # Queries that an incident invalidated say no more than it does.
+        known = incident.code if incident else None
+        others = [r for r in records if r.error is not None and r.error.code != known]
         return Row(
             system=system,
             strategy=strategy,
             measured=False,
-            why=why + _failures(records),
+            why=why + _failures(others),
             queries=expected,
             not_measured=missing,
         )
@@ -62,7 +66,9 @@ def row(
         not_measured=0,
         views={name: _view(name, records, ks) for name in names},
         latency=_latency(records),
+        short_latencies=sum(is_short(r.latency_ms, r.daemon_ms) for r in records),
         rising_scores=sum(record.rises for record in records),
+        null_lists=sum(record.null_chunks for record in records),
         unanswered=sum(record.answer_error is not None for record in records),
     )
 

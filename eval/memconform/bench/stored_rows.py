@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from math import isclose
 from pathlib import Path
 from statistics import fmean
 from string import ascii_uppercase
@@ -14,12 +13,10 @@ from pydantic import ValidationError
 from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row, Scores
 from memconform.errors import UsageError, nearest
+from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import read_head, read_lines, schema_of
 from memconform.validation import first_fault
-
-_ROUNDING = 1e-6
-"""Tolerance in percent between a recorded mean and the recomputed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +217,7 @@ def _fault(reported: Scores, values: Sequence[Mapping[str, float]]) -> str | Non
     # Reports of other versions may have metrics of other names.
     for metric in reported.metrics.keys() & values[0].keys():
         stated, actual = reported.metrics[metric].value, 100 * fmean(v[metric] for v in values)
-        if not isclose(stated, actual, abs_tol=_ROUNDING):
+        if not is_same_figure(stated, actual):
             return f"reports {metric} {stated}, has {actual}"
     return None
 

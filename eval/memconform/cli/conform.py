@@ -36,7 +36,7 @@ class _Tools(LazyGroup):
         ),
         "findings": (
             "conform_tools:show_findings_of",
-            "Show every check that did not pass in a run, or those of some causes.",
+            "Show the checks that did not pass in a run, page by page, or those of some causes.",
         ),
         "lint": (
             "conform_tools:lint",

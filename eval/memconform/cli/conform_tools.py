@@ -3,6 +3,7 @@
 import json
 import shlex
 import tempfile
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
 from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
+from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
@@ -21,10 +23,10 @@ from memconform.conformance.explaining import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import Check, exit_code_of
+from memconform.conformance.results import exit_code_of
 from memconform.conformance.running import CaseRun, check_ids, run_case
 from memconform.conformance.schema import case_schema
-from memconform.conformance.session import read_report, transcript
+from memconform.conformance.session import find_run, read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
@@ -36,6 +38,11 @@ from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case, show_checks
+from memconform.storage.bodies import BodyFiles
+
+_WHICH = "Which checks"
+_PAGE = 20
+"""Checks of a page: about 150 lines, and a foreign daemon may fail thousands."""
 
 
 @click.command(
@@ -165,7 +172,8 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     SDKs of the run. Every request and response is shown; give the --env of the run again.
     """
     variables = daemon_variables(env)
-    report = read_report(output, run)
+    folder = find_run(output, run)
+    report = read_report(folder)
     sdk, colon, name = check.partition(":")
     if not colon:
         sdk, name = "", check
@@ -178,7 +186,8 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
             hint=f"it has results of {', '.join(report.sdk_references)}",
         )
     configure_logs("warning")
-    return run_to_end(_replay(entry, references, variables))
+    with keep_bodies(lambda data: str(folder / BodyFiles(folder).keep(data))):
+        return run_to_end(_replay(entry, references, variables))
 
 
 @click.command(
@@ -187,47 +196,107 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     examples=(
         "memconform conform findings results/runs/RUN",
         "memconform conform findings RUN --cause '*: missing key *'",
+        "memconform conform findings RUN --rule 'documents.*' --page 2",
     ),
     exit_codes={ExitCode.NOTHING_SELECTED: "no check matches"},
 )
 @click.argument("run")
 @option(
     "--cause",
-    group=OUTPUT,
+    group=_WHICH,
     multiple=True,
     metavar="GLOB",
     help="Show only checks with a cause that matches GLOB. May be given several times.",
 )
+@option(
+    "--rule",
+    group=_WHICH,
+    multiple=True,
+    metavar="GLOB",
+    help="Show only checks of a rule that matches GLOB. May be given several times.",
+)
+@option(
+    "--case",
+    group=_WHICH,
+    multiple=True,
+    metavar="GLOB",
+    help="Show only checks whose case, variant or id matches GLOB. May be given several times.",
+)
+@option(
+    "--limit",
+    group=OUTPUT,
+    type=click.IntRange(min=1),
+    default=_PAGE,
+    show_default=True,
+    metavar="N",
+    help="Show N checks.",
+)
+@option(
+    "--page",
+    group=OUTPUT,
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Show the Nth page of --limit checks.",
+)
+@option("--all", "whole", group=OUTPUT, is_flag=True, help="Show all of them.")
 @results
-def show_findings_of(run: str, cause: tuple[str, ...], output: Path) -> ExitCode:
-    """Show every check that did not pass in a run, or those of some causes.
+def show_findings_of(
+    *,
+    run: str,
+    cause: tuple[str, ...],
+    rule: tuple[str, ...],
+    case: tuple[str, ...],
+    limit: int,
+    page: int,
+    whole: bool,
+    output: Path,
+) -> ExitCode:
+    """Show the checks that did not pass in a run, page by page, or those of some causes.
 
     RUN is the id of a conform run, or its folder. Each check is shown with its rule, what was
-    expected and what came.
+    expected and what came. Commands work in the current folder; in the run's conform.json, in the
+    run's folder.
     """
-    report = read_report(output, run)
-    shown = 0
+    folder = find_run(output, run)
+    report = read_report(folder)
+    found = [
+        (sdk, check)
+        for sdk in report.sdks
+        for sdk_case in sdk.cases
+        for check in sdk_case.checks
+        if check.result in SHOWN
+        and (not cause or _any_matches(cause, [own.cause for own in causes_of(check)]))
+        and (not rule or _any_matches(rule, check.rules))
+        and (not case or _any_matches(case, [sdk_case.case, _base(check.id), check.id]))
+    ]
+    first = 0 if whole else (page - 1) * limit
+    last = len(found) if whole else min(first + limit, len(found))
+    replay = f"memconform conform replay {shlex.quote(str(folder))}"
     for sdk in report.sdks:
-        checks = [
-            check
-            for case in sdk.cases
-            for check in case.checks
-            if check.result in SHOWN and (not cause or _has_cause(check, cause))
-        ]
-        replay = f"memconform conform replay {shlex.quote(run)}"
+        checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.
         show_checks(SafeConsole(), sdk, checks, replay=replay)
-        shown += len(checks)
-    echo(f"{plural(shown, 'check')} did not pass", err=True)
-    return ExitCode.OK if shown or not cause else ExitCode.NOTHING_SELECTED
+    echo(_extent(len(found), 1 if whole else -(-len(found) // limit), page), err=True)
+    return ExitCode.OK if found or not (cause or rule or case) else ExitCode.NOTHING_SELECTED
 
 
-def _has_cause(check: Check, globs: tuple[str, ...]) -> bool:
-    return any(
-        fnmatchcase(cause.cause, glob.replace("[", "[[]"))
-        for cause in causes_of(check)
-        for glob in globs
-    )
+def _extent(total: int, pages: int, page: int) -> str:
+    """Format how many checks there are, and how to see those that are not on this page."""
+    line = f"{plural(total, 'check', spec=',')} did not pass"
+    if pages <= 1 and page == 1:
+        return line
+    place = f"{line}; page {page} of {pages}"
+    return f"{place}; --page {page + 1} shows the next, --all shows all" if page < pages else place
+
+
+def _base(check: str) -> str:
+    """The case of a check without its variant."""
+    return check.partition("#")[0].partition("[")[0]
+
+
+def _any_matches(globs: tuple[str, ...], values: Iterable[str]) -> bool:
+    return any(fnmatchcase(value, glob.replace("[", "[[]")) for value in values for glob in globs)
 
 
 async def _replay(entry: CaseVariant, references: list[str], variables: dict[str, str]) -> ExitCode:

@@ -141,6 +141,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         sdks=sdks,
     )
     _write(options, run, report, selection)
+    sdks = report.from_here(run.path).sdks
     if options.html:
         write_html_report([run.path / SUITE_REPORT], run.path / REPORT)
     if code == 0 and kept is None:
@@ -283,6 +284,7 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selec
         text = known_list(report.sdks, report.started_at.date(), name_sdks=names)
         with replacing(Path(options.write_known).resolve()) as file:
             file.write_text(text)
+    report = report.from_here(run.path)
     if options.junit is not None:
         write_junit(Path(options.junit), report)
     if options.markdown is not None:

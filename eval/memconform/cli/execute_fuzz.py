@@ -17,6 +17,7 @@ from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
+from memconform.client.recorder import keep_bodies
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
@@ -38,6 +39,7 @@ from memconform.reports.fuzzing import (
     show_resets,
 )
 from memconform.reports.progress import StepProgress
+from memconform.storage.bodies import BodyFiles
 from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
@@ -170,6 +172,8 @@ def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
     file = folder / f"{case}.yaml"
     with replacing(file) as target:
         target.write_text(text)
+    with keep_bodies(lambda data: str(folder / BodyFiles(folder).keep(data))):
+        curl = curl_lines(found.program)
     return FoundDisagreement(
         file=str(file),
         case=case,
@@ -179,7 +183,7 @@ def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
         requests=len(found.program.calls),
         found_after=found.found_after,
         compared=list(found.answers),
-        curl=curl_lines(found.program),
+        curl=curl,
         steady=found.steady,
     )
 

@@ -37,8 +37,7 @@ def html(options: ReportOptions) -> ExitCode:
     with _loaded(options) as overview:
         with inert_target(options.file) as target:
             write_html(target, overview)
-        _end(options, statements(overview))
-    return ExitCode.OK
+        return _end(options, overview, statements(overview))
 
 
 def junit(options: ReportOptions) -> ExitCode:
@@ -124,8 +123,7 @@ def _write(options: ReportOptions, target: _Target, write: _Write) -> ExitCode:
         verdicts = statements(overview)
         with target(options.file) as sink:
             write(sink, overview, verdicts, found)
-        _end(options, verdicts)
-    return ExitCode.OK
+        return _end(options, overview, verdicts)
 
 
 def _loaded(options: ReportOptions) -> Overview:
@@ -139,12 +137,14 @@ def _loaded(options: ReportOptions) -> Overview:
                 code="bad_option",
                 hint="give the report a name of its own",
             )
-    for line in (*overview.results.skipped, *overview.baselines.skipped):
+    for line in overview.not_shown:
         echo(Lines(f"not shown: {line}"), err=True)
     return overview
 
 
-def _end(options: ReportOptions, verdicts: Sequence[Statement]) -> None:
+def _end(options: ReportOptions, overview: Overview, verdicts: Sequence[Statement]) -> ExitCode:
+    """Print the verdict; a report that lacks a result is no success, as if that were named."""
     if options.file != "-":
         echo(verdicts[0].sentence())
         echo(f"-> {options.file}")
+    return ExitCode.USAGE if overview.not_shown else ExitCode.OK

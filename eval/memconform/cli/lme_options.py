@@ -11,8 +11,8 @@ from memconform.cli.grouping import DAEMONS, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
 from memconform.cli.lme_values import CACHE_FOLDER, SCOPES, SessionFilterChoice
-from memconform.cli.options import SECONDS, env, header, log_level, quiet
-from memconform.contract.names import Mode
+from memconform.cli.options import SECONDS, env, header, log_level, quiet, rank_by
+from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -59,7 +59,7 @@ class LmeOptions(PanelFlags):
     env: tuple[str, ...]
     header: tuple[str, ...]
     timeout: float
-    retrieval_mode: str
+    retrieval_mode: str | None
     actor_topk: int
     actor_candidatek: int
     actor_rerank_topn: int
@@ -67,6 +67,7 @@ class LmeOptions(PanelFlags):
     actor_project: str | None
     actor_path_prefix: str | None
     actor_filter_question_sessions: SessionFilter
+    rank_by: RankBy | None
     benchmark_mode: tuple[str, ...] = ()
     actor: str | None
     reader: bool
@@ -255,7 +256,7 @@ def replay_options(command: _Command) -> _Command:
             "--retrieval-mode",
             group=_RETRIEVAL,
             type=click.Choice([mode.value for mode in Mode]),
-            default="hybrid-rerank",
+            show_default="the first of hybrid-rerank, hybrid and bm25 that every SDK claims",
             help="Mode of every search.",
         ),
         option(
@@ -315,6 +316,7 @@ def replay_options(command: _Command) -> _Command:
             " seen to honour the filter; one SDK with it is no comparison. true and false stand for"
             " on and off.",
         ),
+        rank_by,
         *model_options(),
         option(
             "--output",

@@ -246,8 +246,8 @@ rank_by = option(
     "--rank-by",
     group=SCORING,
     type=click.Choice(["score", "position"]),
-    default="score",
+    show_default="what the SDK's dialect declares, or score",
     help="With position, a ranking whose scores rise is reported as a violation and ranked by"
     " position, instead of not counting.",
 )
-"""`--rank-by` of `run` and `bench`."""
+"""`--rank-by` of `run`, `bench` and `lme`."""

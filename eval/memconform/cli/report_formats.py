@@ -18,7 +18,7 @@ folder or id, or a folder of results."""
 
 _EXIT_CODES = {
     ExitCode.OK: "written, whatever the verdict",
-    ExitCode.USAGE: "usage, or a result that cannot be read",
+    ExitCode.USAGE: "usage, or a result that cannot be read and is left out",
 }
 
 

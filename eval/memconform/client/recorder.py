@@ -2,7 +2,7 @@
 
 import shlex
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,6 +13,10 @@ from memconform.client.decoding import BodyDecoder
 
 BODY_LIMIT = 256 * 1024
 """Bytes kept of a response body: an endless stream must not fill the memory."""
+
+LONGEST_INLINE = 8 * 1024
+"""Bytes that a command has in itself; longer parts are in files. A shell takes 128 KiB for one
+argument, in which quoting makes up to five bytes of one."""
 
 TOKEN_VARIABLE = "MEMCONFORM_AUTH_TOKEN"  # noqa: S105 - a variable's name
 _HIDDEN_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-api-key")
@@ -60,16 +64,30 @@ class Exchange:
         """A shell command that repeats the request; a token appears as its variable only."""
         request = self.request
         method = ["-I"] if request.method == "HEAD" else ["-X", request.method]
-        parts = ["curl", "-sS", "-N", "-i", *method, *self._address()]
+        parts = ["curl", "-sS", "-N", "-i", *method]
+        address, headers, variables = self._address(), [], []
         for name, value in request.headers.items():
             if name in _OWN_HEADERS or (self.open and name not in _CURL_DEFAULTS):
-                parts += ["-H", shlex.quote(f"{name}: {value}")]
+                headers.append(f"{name}: {value}")
             elif name == "authorization" and value.startswith("Bearer "):
-                parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
+                variables += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
             elif name not in _CURL_DEFAULTS:
-                parts += ["-H", shlex.quote(f"{name}: {_masked(name, value)}")]
+                headers.append(f"{name}: {_masked(name, value)}")
+        if self._is_verbatim:
+            parts += ["--path-as-is", "-g"]
+        if len(address) + sum(map(len, headers)) > LONGEST_INLINE:
+            options = [("url", address), *(("header", header) for header in headers)]
+            text = "".join(map(_config_line, options))
+            parts += ["-K", shlex.quote(kept_file(text.encode())), *variables]
+        else:
+            parts += [shlex.quote(address), *variables]
+            parts += [part for header in headers for part in ("-H", shlex.quote(header))]
         if not request.content:
             return " ".join(parts)
+        if len(request.content) > LONGEST_INLINE:
+            return " ".join(
+                [*parts, "--data-binary", f"@{shlex.quote(kept_file(request.content))}"]
+            )
         body = printable_text(request.content)
         if body is not None:
             return " ".join([*parts, "--data-raw", shlex.quote(body)])
@@ -78,13 +96,16 @@ class Exchange:
     def _value(self, name: str, value: str) -> str:
         return value if self.open else _masked(name, value)
 
-    def _address(self) -> list[str]:
-        target = self.request.extensions.get("target")
-        if target is None:
-            return [shlex.quote(str(self.request.url))]
-        # The target was sent verbatim: curl must not normalize dots or expand brackets either.
+    @property
+    def _is_verbatim(self) -> bool:
+        """Whether curl must not normalize dots or expand brackets, because nobody did."""
+        return "target" in self.request.extensions
+
+    def _address(self) -> str:
+        if not self._is_verbatim:
+            return str(self.request.url)
         base = str(self.request.url.copy_with(raw_path=b"/")).rstrip("/")
-        return ["--path-as-is", "-g", shlex.quote(base + target.decode("latin-1"))]
+        return base + str(self.request.extensions["target"].decode("latin-1"))
 
     def transcript(self) -> bytes:
         """The exchange as bytes: request lines prefixed with `>`, then the response."""
@@ -93,8 +114,11 @@ class Exchange:
         lines = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
         lines += [f"{name}: {self._value(name, value)}" for name, value in request.headers.items()]
         decoder = BodyDecoder(request.headers.get("content-encoding", ""))
-        content = decoder.decode(request.content, max(BODY_LIMIT, len(request.content)))
-        lines += ["", content.decode("utf-8", "replace")]
+        if len(request.content) > LONGEST_INLINE and _keep.get() is not None:
+            lines += ["", f"({len(request.content):,} bytes, in {kept_file(request.content)})"]
+        else:
+            content = decoder.decode(request.content, max(BODY_LIMIT, len(request.content)))
+            lines += ["", content.decode("utf-8", "replace")]
         lines += [f"({decoder.note})"] if decoder.note else []
         head = [f"# {self.curl()}", *(f"> {line}" for line in lines)]
         head += ["", self.status_line or "(no answer)"]
@@ -121,6 +145,35 @@ _PRINTF = [chr(byte) if chr(byte) in _PLAIN else f"\\{byte:03o}" for byte in ran
 def printf(data: bytes) -> str:
     """A shell command that writes `data` exactly, whatever its bytes."""
     return f"printf '{''.join(map(_PRINTF.__getitem__, data))}'"
+
+
+def _config_line(option: tuple[str, str]) -> str:
+    """A line of a file for `curl -K`."""
+    name, value = option
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name} = "{escaped}"\n'
+
+
+_keep: ContextVar[Callable[[bytes], str] | None] = ContextVar("keep", default=None)
+
+
+@contextmanager
+def keep_bodies(keep: Callable[[bytes], str]) -> Iterator[None]:
+    """In the block, commands read what is too long for them from files.
+
+    `keep` writes such a file, and returns its path as commands name it.
+    """
+    token = _keep.set(keep)
+    try:
+        yield
+    finally:
+        _keep.reset(token)
+
+
+def kept_file(data: bytes) -> str:
+    """The file that holds `data`; outside of `keep_bodies` a name that says what it would hold."""
+    keep = _keep.get()
+    return keep(data) if keep is not None else f"FILE-OF-{len(data)}-BYTES"
 
 
 def _masked(name: str, value: str) -> str:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from memconform.printing.plurals import plural
+
 STALL_SECONDS = 0.1
 """How late this process may notice that a limit has passed without having been held up: timers of
 an idle machine are late by 1 ms, of a busy one by 30 ms."""
@@ -22,19 +24,45 @@ class Timeouts:
     """Between two events of a stream, or two pieces of a plain response."""
 
 
+ROUNDING_MS = 1.0
+"""How much longer than the latency a daemon may say that it took: it may round up to a whole
+millisecond."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timings:
     """Timings of a call, in milliseconds on the monotonic clock; None if the event never came.
 
-    They start when the last byte of the request is handed to the kernel, so that neither waiting
-    for a connection nor opening one is part of them. They end when this process has read the
-    answer.
+    They start before the last piece of the request is handed to the kernel, so that neither waiting
+    for a connection nor opening one is part of them, and all that the daemon needs is: on a busy
+    machine it may have answered before this process runs again. They end when this process has read
+    the answer.
     """
 
     first_byte_ms: float
     done_ms: float
     first_event_ms: float | None = None
     first_delta_ms: float | None = None
+    daemon_ms: float | None = None
+    """The longest time that the daemon says it took; None if it does not say."""
+
+
+def is_short(latency_ms: float | None, daemon_ms: float | None) -> bool:
+    """Whether a latency is below what the daemon says it took, which it cannot be.
+
+    In 247 of 691 searches it was, while the clock started after the write.
+    """
+    if latency_ms is None or daemon_ms is None:
+        return False
+    return latency_ms < daemon_ms - ROUNDING_MS
+
+
+def short_latencies(count: int) -> str:
+    """Say that latencies cannot be right, because the daemon says that it took longer."""
+    return (
+        f"{plural(count, 'latency')} below what the daemon says it took: a fault of memconform's"
+        " clock, or of the daemon's; the latencies mean nothing"
+    )
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one daemon: detects unsolicited bytes and starts the clock when the request is sent.
+"""HTTP/1.1 to one daemon: detects unsolicited bytes and starts the clock with the last write.
 
 Bytes after a response on a keep-alive connection would be read as the response to the next
 request, and every later answer would belong to another question. h11 does not expose such bytes;
@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
@@ -25,31 +25,42 @@ from memconform.client.timing import STALL_SECONDS
 
 _EXCERPT_BYTES = 64
 """How many unsolicited bytes an error message shows."""
+_WITHOUT_BODY = (b"204", b"304")
+"""Statuses whose responses end with their headers (RFC 9112, 6.3)."""
+_STATUS_LINE = b"HTTP/"
 
 
 class CallClock:
-    """The deadlines of one call, in seconds; they start when the request has been sent."""
+    """The latency and the deadlines of one call, in seconds.
 
-    def __init__(self, first: float, total: float) -> None:
+    The latency starts before the last piece of the request is written: the daemon works from then
+    on, whether or not this process runs. The deadlines start after it, so that a stall in between
+    takes nothing of the daemon's time.
+    """
+
+    def __init__(
+        self, first: float, total: float, now: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._first = first
         self._total = total
-        self.started = time.perf_counter()
-        """When the last byte of the request was handed to the kernel; before that, when the call
+        self.now = now
+        self._started = now()
+        """When the last piece of the request began to be written; before that, when the call
         began."""
-        self._deadline = self._end = self.started + total
+        self._deadline = self._end = self._started + total
 
-    def sent(self) -> None:
-        """Restart the clock: the request has been sent, and now the daemon's time counts."""
-        self.started = time.perf_counter()
-        self._end = self.started + self._total
+    def sent(self, began: float) -> None:
+        """Restart the clock: a piece of the request, which began to be written then, is sent."""
+        self._started = began
+        self._end = self.now() + self._total
         self.allow(self._first)
 
     def allow(self, seconds: float) -> None:
         """Allow the daemon `seconds` for its next piece, within the limit of the whole call."""
-        self._deadline = min(time.perf_counter() + seconds, self._end)
+        self._deadline = min(self.now() + seconds, self._end)
 
     def remaining(self) -> float:
-        return self._deadline - time.perf_counter()
+        return self._deadline - self.now()
 
     def excuse_stall(self) -> bool:
         """Extend a deadline that was noticed late by as much; whether it was.
@@ -64,7 +75,7 @@ class CallClock:
         return True
 
     def elapsed_ms(self) -> float:
-        return (time.perf_counter() - self.started) * 1e3
+        return (self.now() - self._started) * 1e3
 
 
 _clock: ContextVar[CallClock | None] = ContextVar("clock", default=None)
@@ -83,14 +94,32 @@ def timed(clock: CallClock) -> Iterator[CallClock]:
 class Transport(httpx.AsyncBaseTransport):
     """httpx's transport over one connection pool; raises httpcore's exceptions unchanged."""
 
-    def __init__(self, *, connections: int, secure: bool) -> None:
-        self._backend = _Backend(secure=secure)
+    def __init__(
+        self,
+        *,
+        connections: int,
+        secure: bool,
+        certificates: ssl.SSLContext | None = None,
+        is_strict: bool = False,
+    ) -> None:
+        """Create it.
+
+        Args:
+            connections: The most connections at once.
+            secure: Whether requests use TLS.
+            certificates: The context of TLS; by default it is loaded if `secure`.
+            is_strict: Whether the needless body of a 204 is unsolicited, too.
+        """
+        self._backend = _Backend(secure=secure, is_strict=is_strict)
         self._pool = ConnectionPool(
             connections=connections,
             # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
-            ssl_context=httpcore.default_ssl_context()
-            if secure
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            ssl_context=certificates
+            or (
+                httpcore.default_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            ),
             backend=self._backend,
         )
 
@@ -101,6 +130,10 @@ class Transport(httpx.AsyncBaseTransport):
         """
         unsolicited, self._backend.unsolicited = self._backend.unsolicited, b""
         return unsolicited
+
+    async def is_open(self) -> bool:
+        """Whether a connection is idle that the daemon has not closed."""
+        return await self._pool.has_idle()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._pool.send(
@@ -138,6 +171,8 @@ class _CheckedStream(AsyncNetworkStream):
         self._inner = inner
         self._backend = backend
         self._withheld = b""
+        self._beginning = b""
+        """The first bytes received since the last ones were sent."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._withheld:
@@ -152,17 +187,23 @@ class _CheckedStream(AsyncNetworkStream):
             if clock is None or not clock.excuse_stall():
                 raise
             data = await self._inner.read(max_bytes, max(clock.remaining(), 0))
+        self._beginning = self._beginning or data
         if len(data) > 1:
             data, self._withheld = data[:-1], data[-1:]
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        # Nothing is written at the end of a body, after its last piece.
+        if not buffer:
+            return
         clock = _clock.get()
-        if clock is not None:
-            timeout = max(clock.remaining(), 0)
-        await self._inner.write(buffer, timeout)
-        if clock is not None:
-            clock.sent()
+        self._beginning = b""
+        if clock is None:
+            await self._inner.write(buffer, timeout)
+            return
+        began = clock.now()
+        await self._inner.write(buffer, max(clock.remaining(), 0))
+        clock.sent(began)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -187,9 +228,23 @@ class _CheckedStream(AsyncNetworkStream):
         if not self._withheld and not isinstance(sock, socket.socket):
             return self._inner.get_extra_info(info)
         unread = self._withheld or _peek(sock)
-        if unread:
+        if unread and not self._is_needless_body(unread):
             self._backend.unsolicited = self._backend.unsolicited or unread
         return unread is not None
+
+    def _is_needless_body(self, unread: bytes) -> bool:
+        """Whether unread bytes are the body of a response that has none.
+
+        A server that sends one with each 204 is not out of step: nothing can be read from these
+        bytes, because what is not a response begins otherwise. The connection is closed.
+        """
+        if self._backend.is_strict:
+            return False
+        head, _, rest = self._beginning.partition(b"\r\n\r\n")
+        if head[9:12] not in _WITHOUT_BODY:
+            return False
+        body = rest or unread
+        return not (body.startswith(_STATUS_LINE) or _STATUS_LINE.startswith(body))
 
 
 def _peek(sock: socket.socket) -> bytes | None:
@@ -203,11 +258,12 @@ def _peek(sock: socket.socket) -> bytes | None:
 
 
 class _Backend(AsyncNetworkBackend):
-    def __init__(self, *, secure: bool) -> None:
+    def __init__(self, *, secure: bool, is_strict: bool = False) -> None:
         # TLS has its own buffer, and unread bytes in the socket may be part of a record. anyio
         # never cancels a completed read, so that a busy event loop loses nothing there.
         self._anyio = httpcore.AnyIOBackend() if secure else None
         self.unsolicited = b""
+        self.is_strict = is_strict
 
     async def connect_tcp(
         self,

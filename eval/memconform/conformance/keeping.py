@@ -11,7 +11,7 @@ import httpx
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
-from memconform.conformance.transport import certificates
+from memconform.conformance.connections import certificates
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
 
@@ -94,19 +94,7 @@ class KeptDaemons:
                 curl = curl.replace(f"{before}/", f"{now}/")
             return curl
 
-        checks = [
-            check.model_copy(
-                update={
-                    "curl": current(check.curl),
-                    "causes": [
-                        cause.model_copy(update={"curl": current(cause.curl)})
-                        for cause in check.causes
-                    ],
-                }
-            )
-            for check in case.checks
-        ]
-        return case.model_copy(update={"checks": checks})
+        return case.with_commands(current)
 
     async def close(self) -> None:
         """Stop the daemons; on those that memconform did not start, delete the brains."""

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import h11
 
-from memconform.client.recorder import printf
 from memconform.client.timing import time_limit
 from memconform.conformance.step_result import StepResult
 
@@ -102,7 +101,8 @@ async def converse(
     address = urlsplit(base_url)
     first_line = pieces[0].partition(b"\r\n")[0].decode("latin-1")[:100]
     outcome = StepResult(f"raw: {first_line}", ended="open")
-    outcome.shell = f"{printf(b''.join(pieces))} | nc -w 5 {address.hostname} {address.port}"
+    outcome.pieces = b"".join(pieces)
+    outcome.shell = f"nc -w 5 {address.hostname} {address.port}"
     started = time.perf_counter()
     try:
         async with time_limit(seconds):

@@ -1,16 +1,19 @@
 """Machine-readable results of cases, and the exit codes that follow from them."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
 from pydantic import Field
 
 from memconform.conformance.case import Level
 from memconform.errors import ExitCode, gravest
 from memconform.records import Record, SkipRecord
+from memconform.storage.bodies import FOLDER as BODIES
+from memconform.storage.bodies import from_here
 from memconform.storage.provenance import Origin, ReportHeader
 
 
@@ -74,7 +77,8 @@ class Check(Record):
     step: str = ""
     """The step whose result failed, for example its request line."""
     curl: str = ""
-    """A shell command that repeats the step's request."""
+    """A shell command that repeats the step's request, to be run in the run's folder; empty if the
+    check passes."""
     known: str = ""
     """The reason given by the matching entry of known failures."""
     causes: list[Cause] = Field(default_factory=list)
@@ -103,6 +107,24 @@ class CaseResult(Record):
         )  # fmt: skip
         results = {check.result for check in self.checks}
         return next(result for result in order if result in results)
+
+    def with_commands(self, change: Callable[[str], str]) -> Self:
+        """The result with other commands in its checks and their causes."""
+        if not any(check.curl or check.causes for check in self.checks):
+            return self
+        checks = [
+            check.model_copy(
+                update={
+                    "curl": change(check.curl),
+                    "causes": [
+                        cause.model_copy(update={"curl": change(cause.curl)})
+                        for cause in check.causes
+                    ],
+                }
+            )
+            for check in self.checks
+        ]
+        return self.model_copy(update={"checks": checks})
 
 
 def has_result(case: CaseResult, results: Container[Result]) -> bool:
@@ -135,6 +157,19 @@ class SdkResult(Record):
         counter = Counter(check.result for case in self.cases for check in case.checks)
         return {result: counter[result] for result in Result}
 
+    def applicable(self) -> int:
+        """Count the checks that apply to the SDK, which is what every report counts `of`."""
+        return sum(n for result, n in self.counts().items() if result is not Result.NOT_APPLICABLE)
+
+    def from_here(self, folder: Path) -> Self:
+        """The result with the commands of a run's folder for the current folder."""
+
+        def change(command: str) -> str:
+            return from_here(command, folder)
+
+        cases = [case.with_commands(change) for case in self.cases]
+        return self.model_copy(update={"cases": cases})
+
     @property
     def exit_code(self) -> ExitCode:
         """The gravest exit code of its cases and problems."""
@@ -166,6 +201,12 @@ class ConformReport(Origin, ReportHeader):
     unprofiled_not_run: list[str] = Field(default_factory=list)
     """Cases that belong to no profile and were not run because --profile selects others."""
     sdks: list[SdkResult]
+
+    def from_here(self, folder: Path) -> Self:
+        """The report with the commands of a run's folder for the current folder."""
+        if not (folder / BODIES).is_dir():
+            return self
+        return self.model_copy(update={"sdks": [sdk.from_here(folder) for sdk in self.sdks]})
 
 
 def verdict(sdks: Iterable[SdkResult], others: Iterable[ExitCode] = ()) -> ExitCode:

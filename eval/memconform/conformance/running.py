@@ -108,6 +108,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         stop = _stop(error, fixture, entry)
     finally:
         await _clean_up(entry, context, keep=_is_kept(entry, fixture, results, stop))
+        results.wire += context.connection_faults
     broken = any(outcome.ended == "cut" for outcome in context.exchanges)
     exit_reason = context.start_failure or await fixture.unexpected_exit(suspected=broken)
     exited = ""
@@ -333,7 +334,8 @@ def _evaluated_check(check: str, entry: CaseVariant, state: CheckState, exited: 
         expected=describe(state.expectation),
         got=[*state.faults] or ([state.non_preferred] if state.non_preferred else []),
         step=outcome.label if outcome is not None else "",
-        curl=outcome.curl() if outcome is not None else "",
+        # Nobody repeats what passes, and most requests of 16 MiB do.
+        curl=outcome.curl() if outcome is not None and result is not Result.PASS else "",
         causes=[Cause(cause=cause) for cause in dict.fromkeys(causes)],
     )
 

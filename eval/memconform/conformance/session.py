@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.client.recorder import keep_bodies
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.keeping import KeptDaemons
 from memconform.conformance.known import KnownFailure
@@ -17,6 +18,7 @@ from memconform.conformance.running import CaseRun
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
+from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import RunFolder
 from memconform.storage.writing import redact_file, replacing
 
@@ -75,11 +77,14 @@ async def run_session(
             async for event in events:
                 await queue.put(event)
 
+    bodies = BodyFiles(run.path)
+
     async def run_all() -> None:
         try:
-            async with asyncio.TaskGroup() as group:
-                for target in targets:
-                    group.create_task(run_target(target))
+            with keep_bodies(bodies.keep):
+                async with asyncio.TaskGroup() as group:
+                    for target in targets:
+                        group.create_task(run_target(target))
         finally:
             queue.put_nowait(None)
 
@@ -87,7 +92,7 @@ async def run_session(
     try:
         while (event := await queue.get()) is not None:
             if isinstance(event, CaseFinished) and (trace or event.run.result.result in RED):
-                await asyncio.to_thread(save_wire, run.path, event.sdk, event.run)
+                await asyncio.to_thread(save_wire, run.path, event.sdk, event.run, bodies)
             yield event
         await worker
     finally:
@@ -97,12 +102,17 @@ async def run_session(
             await asyncio.to_thread(tidy, run)
 
 
-def save_wire(folder: Path, sdk: str, run: CaseRun) -> None:
-    """Write all exchanges of a case, byte by byte, to `wire/<sdk>/<case>.txt`."""
+def save_wire(folder: Path, sdk: str, run: CaseRun, bodies: BodyFiles) -> None:
+    """Write all exchanges of a case, byte by byte, to `wire/<sdk>/<case>.txt`.
+
+    Commands in it are for the run's folder, in which long bodies are files.
+    """
     path = folder / "wire" / sdk / f"{re.sub(r'[^A-Za-z0-9.,-]+', '_', run.result.case)}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write_bytes(b"\n".join(transcript(outcome) for outcome in run.exchanges))
+        with keep_bodies(bodies.keep):
+            text = b"\n".join(transcript(outcome) for outcome in run.exchanges)
+        file.write_bytes(text)
 
 
 def transcript(outcome: StepResult) -> bytes:
@@ -140,25 +150,35 @@ def drop_logs(run: RunFolder) -> None:
     shutil.rmtree(run.path / "daemons", ignore_errors=True)
 
 
-def read_report(output: Path, run: str) -> ConformReport:
-    """Read the report of a run, given its id or its folder.
+def read_report(folder: Path) -> ConformReport:
+    """Read the report in a run's folder; its commands are for the current folder.
 
     Raises:
-        UsageError: `run_missing` if there is none, `run_invalid` if it cannot be read.
+        UsageError: if it cannot be read (`run_invalid`).
+    """
+    path = folder / REPORT
+    try:
+        report = ConformReport.model_validate_json(path.read_bytes())
+    except ValueError as error:
+        raise UsageError(
+            f"{path} is not a report of a conform run",
+            code="run_invalid",
+            hint="it may have been written by another version",
+            excerpt=str(error),
+        ) from error
+    return report.from_here(folder)
+
+
+def find_run(output: Path, run: str) -> Path:
+    """Find the folder of a run, given its id or its folder.
+
+    Raises:
+        UsageError: if there is none with a report (`run_missing`).
     """
     runs = output / "runs"
     for folder in (runs / run, Path(run)):
-        path = folder / REPORT
-        if path.is_file():
-            try:
-                return ConformReport.model_validate_json(path.read_bytes())
-            except ValueError as error:
-                raise UsageError(
-                    f"{path} is not a report of a conform run",
-                    code="run_invalid",
-                    hint="it may have been written by another version",
-                    excerpt=str(error),
-                ) from error
+        if (folder / REPORT).is_file():
+            return folder
     known = [p.parent.name for p in runs.glob(f"*/{REPORT}")]
     raise UsageError(
         f"no conform run {run!r} in {runs}",

@@ -2,11 +2,12 @@
 
 import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, Self
 
-from memconform.client.recorder import Exchange
+from memconform.client.recorder import LONGEST_INLINE, Exchange, kept_file, printf
 from memconform.conformance.pointer import MISSING
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import JsonValue
@@ -74,6 +75,8 @@ class StepResult:
     exchange: Exchange | None = None
     shell: str = ""
     """A shell command that repeats the step, for a step without an exchange."""
+    pieces: bytes = b""
+    """The standard input of that command."""
     cause: str = ""
     """Why checks of a step without a request fail, if they do; empty if it is not known."""
     value: Any = MISSING
@@ -108,4 +111,8 @@ class StepResult:
 
     def curl(self) -> str:
         """Return a shell command that repeats the request."""
-        return self.exchange.curl() if self.exchange is not None else self.shell
+        if self.exchange is not None:
+            return self.exchange.curl()
+        if len(self.pieces) > LONGEST_INLINE:
+            return f"{self.shell} < {shlex.quote(kept_file(self.pieces))}"
+        return f"{printf(self.pieces)} | {self.shell}" if self.pieces else self.shell

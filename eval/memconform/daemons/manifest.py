@@ -76,7 +76,7 @@ Variable = Annotated[
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class Build(_Table):
@@ -140,9 +140,9 @@ class Seed(_Table):
         "brains/{brain}"
     )
     """For `disk`: the brain's folder, relative to `{state_dir}`, with `{brain}` for its id."""
-    restart: bool = False
-    """Whether the daemon is restarted after the last document, because it indexes or embeds only at
-    its start."""
+    restart: bool | Literal["vectors"] = False
+    """Whether the daemon is restarted after the last document, because it indexes only at its
+    start; `vectors` if only its embeddings wait for that, so that mode bm25 needs no restart."""
     timeout_s: float | None = Field(default=None, gt=0)
     """How long indexing may take after the last document; None for the timeout between two events
     of a stream."""

@@ -13,32 +13,21 @@ from memconform.errors import UsageError, nearest
 from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.stored_figures import ExactMean, is_same_figure
 from memconform.storage.folders import find_result
 from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
-    *(
-        "allow_fallback",
-        "rank_by",
-        "repeat",
-        "seeding",
-        "upstream",
-        "variables",
-        "contract",
-        "judge",
-    ),
+    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract", "judge"),
 )
-"""Settings that decide how questions are asked and scored."""
+"""Settings that decide how questions are asked and scored. Not `rank_by`: it decides whether a
+ranking whose scores rise is measured, and no ranking is sorted again."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 """Settings that decide which questions are asked."""
 COMPARED_SETTINGS = (*_SELECTION_SETTINGS, *_METHOD_SETTINGS)
 """Settings in which runs must agree to be compared."""
-_EARLIER = {"rank_by": "score"}
-"""Values of settings that results of earlier versions do not have."""
 _QUOTES = ("'", '"')
-_ROUNDING = 1e-9
-"""Tolerance between a recorded mean and the recomputed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class LoadedRun:
         """
         seen: set[str] = set()
         counts: Counter[QuestionStatus] = Counter()
-        total = 0.0
+        mean_score = ExactMean()
         incident = self.summary.incident
         try:
             for question in read_questions(self.path):
@@ -67,7 +56,8 @@ class LoadedRun:
                     raise _unlike(f"{self.path} contains {question.id!r} twice")
                 seen.add(question.id)
                 counts[question.verdict] += 1
-                total += question.score or 0.0
+                if question.score is not None:
+                    mean_score.add(question.score)
                 yield question if incident is None else question.voided(incident)
         except ValidationError as error:
             raise _unreadable(
@@ -83,9 +73,8 @@ class LoadedRun:
         ):
             if reported != actual:
                 raise _unlike(f"{self.path} reports {reported} {what} but contains {actual}")
-        measured = sum(count for verdict, count in counts.items() if verdict.measured)
-        mean = total / measured if measured and incident is None else 0.0
-        if abs((self.summary.mean_score or 0.0) - mean) > _ROUNDING:
+        mean = mean_score.value if incident is None else None
+        if not is_same_figure(self.summary.mean_score or 0.0, mean or 0.0):
             raise _unlike(
                 f"{self.path} reports mean_score {self.summary.mean_score}, but its questions"
                 f" give {mean}"
@@ -163,7 +152,7 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
         _require_same_confirmation(first, other)
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
-            mine, yours = (table.get(key, _EARLIER.get(key)) for table in (ours, theirs))
+            mine, yours = (table.get(key) for table in (ours, theirs))
             several = first.summary.sdk != other.summary.sdk
             if several and isinstance(mine, dict) and isinstance(yours, dict):
                 # Besides the variables that all SDKs know, each has some of its own.

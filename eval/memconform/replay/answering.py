@@ -186,7 +186,9 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "hits": record.hits,
             "first_gold_rank": min(ranks, default=None),
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
+            "rises": record.rises,
             "retrieval_ms": record.latency_ms,
+            "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,
             "reader_ms": record.reader_ms,
         }

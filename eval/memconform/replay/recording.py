@@ -21,7 +21,9 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         texts=texts,
         latency_ms=retrieved.latency_ms,
         search_ms=retrieved.search_ms,
+        daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
+        rises=retrieved.rises,
         redacted=secret,
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memconform.bench.qa.records import Accuracy, QaScores
 from memconform.bench.records import Estimate
-from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
 from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.records import Failure, Incident, Record
@@ -46,6 +46,8 @@ class RetrievalSettings(Record):
     path_prefix: str | None
     session_filter: bool
     """Whether each question is asked of its own sessions alone."""
+    rank_by: RankBy = "score"
+    """What decides an SDK's rankings. The settings of the folder have the default."""
 
 
 class ReplaySettings(Record):
@@ -96,6 +98,10 @@ class RetrievalRecord(Record):
     """Of the hits, as the reader is shown them."""
     latency_ms: float | None
     search_ms: float | None
+    daemon_ms: float | None = None
+    """The longest time that the daemon says it took; null if it does not say."""
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -145,11 +151,16 @@ class LmeQuestion(Record):
     """The rank of the first session with an answer, among the distinct sessions of the hits."""
     gold_retrieved: bool | None
     """Whether all of them are among the hits; null of questions without an answer."""
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
     """Hits without room in the reader's context, or of which only parts are shown."""
     retrieval_ms: float | None
+    daemon_ms: float | None = None
+    """The longest time of it that the daemon says it took; null if it does not say, and in older
+    results."""
     reader_ms: float | None
     """Null of a cached reply; `judge_ms` likewise."""
     judge_ms: float | None
@@ -228,16 +239,24 @@ class LmeResult(HostOrigin, ReportHeader):
     retrieval: dict[str, Estimate]
     """recall_any, recall_all and ndcg at k of the sessions with an answer, in percent; empty unless
     every question with such sessions was measured."""
+    rising_scores: int = 0
+    """Number of questions with a ranking in which a score rises, which `--rank-by position`
+    accepts."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting
     latency_p50_ms: float | None
     """Of the retrieval; null of an agent, whose searches run beside others."""
     latency: Latencies
+    short_latencies: int = 0
+    """Number of questions whose retrieval took less than the daemon says it took: the clocks
+    disagree, and the latencies mean nothing."""
     failures: list[str]
     """Why questions were not measured: each kind with its count and first occurrence."""
     incident: Incident | None
     """The error that ended the SDK's part."""
+    mode_rule: str | None = None
+    """Which mode was searched, and why; null of controls, and in older results."""
     questions: list[LmeQuestion]
 
 

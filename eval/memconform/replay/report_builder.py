@@ -9,6 +9,7 @@ from statistics import fmean
 from memconform.bench.qa.records import Accuracy
 from memconform.bench.qa.scores import accuracy, estimate
 from memconform.bench.records import Estimate
+from memconform.client.timing import is_short
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
@@ -89,16 +90,17 @@ class ResultBuilder:
             settings=plan.settings_of(part),
             questions_run=len(rows),
             measured=len(passed),
-            overall_score=_fraction(scores.overall.rate),
+            overall_score=_score(scores.overall),
             overall_interval=_interval(scores.overall.rate),
             task_avg_score=_fraction(scores.task_averaged.rate),
-            abstention_score=_fraction(scores.abstention.rate),
+            abstention_score=_score(scores.abstention),
             by_category={name: _category(each) for name, each in scores.by_category.items()},
             exact_match=_mean(
                 [row.exact_match for row in rows if row.measured and row.exact_match is not None]
             ),
             scores=scores,
             retrieval=_retrieval(plan, rows) if part.control is None else {},
+            rising_scores=sum(row.rises for row in rows),
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(
                 {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}
@@ -109,8 +111,10 @@ class ResultBuilder:
                 reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),
                 judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
             ),
+            short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
             failures=_failures(rows),
             incident=Incident.of(self.errors[0]) if self.errors else None,
+            mode_rule=plan.mode_rule if part.control is None else None,
             questions=rows,
         )
 
@@ -131,6 +135,11 @@ def _mean(values: Sequence[bool]) -> float | None:
     return fmean(values) if values else None
 
 
+def _score(scored: Accuracy) -> float | None:
+    """The rate as the fraction that it is; its percentage, divided by 100, may be another float."""
+    return None if scored.rate is None else scored.correct / scored.expected
+
+
 def _fraction(rate: Estimate | None) -> float | None:
     return None if rate is None else rate.value / 100
 
@@ -144,7 +153,7 @@ def _category(scored: Accuracy) -> CategoryScore:
         questions=scored.expected,
         measured=scored.measured,
         correct=scored.correct,
-        score=_fraction(scored.rate),
+        score=_score(scored),
         interval=_interval(scored.rate),
     )
 

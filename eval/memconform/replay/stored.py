@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from memconform.bench.qa.scores import qa_scores
 from memconform.datasets.model import Question
 from memconform.errors import UsageError, nearest
 from memconform.replay.records import RESULT_SCHEMA, LmeQuestion, LmeResult
+from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, split_reference
 from memconform.storage.result_file import schema_of
 from memconform.validation import first_fault
 
-_ROUNDING = 1e-6
-"""Tolerance, in percent, between a recorded figure and the recomputed one."""
 _PREFIX, _SUFFIX = "result-", ".json"
 _FAMILY, _, _VERSION = RESULT_SCHEMA.rpartition("@")
 
@@ -177,7 +175,7 @@ def _unequal(name: str, stated: Any, actual: Any) -> Iterator[str]:  # noqa: ANN
             for number, pair in enumerate(zip(stated, actual, strict=True)):
                 yield from _unequal(f"{name}.{number}", *pair)
         case ((int() | float()), (int() | float())):
-            if not isclose(stated, actual, abs_tol=_ROUNDING):
+            if not is_same_figure(stated, actual):
                 yield f"{name} is {stated}, and its questions give {actual}"
         case _ if stated != actual:
             yield f"{name} is {stated}, and its questions give {actual}"

@@ -34,20 +34,23 @@ async def answer_with_tools(
         DaemonError: if nothing can be measured any more.
     """
     latencies: list[float] = []
+    rises: list[bool] = []
     project = f"{FACTS}{index.placement.project}/"
 
     async def search(call: ToolCall) -> Sequence[Hit]:
         prefix = SESSIONS if call.tool == "kb_search" else project
         found = await index.search(replace(question, question=call.query), prefix)
         latencies.append(found.latency_ms or 0)
+        rises.append(found.rises)
         return found.hits
 
     answer = await agent.answer(
         question.question, question.question_date, search, partial(error_message, question), calls
     )
-    record = retrieval_record(
-        question.id, Retrieved(tuple(answer.hits), sum(latencies), answer=answer.answer)
+    retrieved = Retrieved(
+        tuple(answer.hits), sum(latencies), answer=answer.answer, rises=any(rises)
     )
+    record = retrieval_record(question.id, retrieved)
     error = answer.failure
     return record.model_copy(
         update={

@@ -6,6 +6,7 @@ from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
     HaystackIndexed,
+    ModeHalted,
     QueryFinished,
     SystemHalted,
     SystemStarted,
@@ -13,12 +14,13 @@ from memconform.bench.events import (
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import AboveCeiling, BenchReport, Estimate, Row, Scores, SystemReport
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS, UNDISPUTED
+from memconform.client.timing import short_latencies
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import table_console
+from memconform.reports.console import null_lists, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -64,6 +66,9 @@ class BenchConsole(RowsProgress):
             case SystemHalted():
                 self._end("failed")
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
+            case ModeHalted():
+                name = f"{event.system} {event.mode.value}"
+                self._console.print(Lines(f"{name}: {event.error.render()}"), style="red")
 
     def _end(self, state: str) -> None:
         """End the row of the current system, unless it has ended."""
@@ -281,6 +286,7 @@ def _footnotes(report: BenchReport) -> list[str]:
     lines += _chance_notes(report)
     lines += _rank_notes(report)
     lines += _errata_notes(report)
+    lines += _latency_notes(report)
     for row in report.rows:
         if row.rising_scores:
             name = _name(row)
@@ -288,6 +294,8 @@ def _footnotes(report: BenchReport) -> list[str]:
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
             )
+        if row.null_lists:
+            lines.append(f"{_name(row)}: {null_lists(row.null_lists)}")
         if row.unanswered:
             queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
             lines.append(
@@ -337,6 +345,14 @@ def _rank_notes(report: BenchReport) -> list[str]:
     lines = [f"equal scores {how}: {', '.join(names)}" for how, names in ties.items()]
     lines += [f"similarity {kernel}: {', '.join(names)}" for kernel, names in kernels.items()]
     return lines
+
+
+def _latency_notes(report: BenchReport) -> list[str]:
+    return [
+        f"{_name(row)}: {short_latencies(row.short_latencies)}"
+        for row in report.rows
+        if row.short_latencies
+    ]
 
 
 def _name(row: Row) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from memconform.contract.names import Mode
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -170,9 +171,16 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
+    if skips := summary.rerank_skips:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in skips.items())
+        reranked = summary.served_modes.get(Mode.HYBRID_RERANK, 0)
+        questions = plural(reranked, "question")
+        rows.append(("reranking", f"skipped on {sum(skips.values())} of {questions}: {reasons}"))
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
+    if summary.null_lists:
+        rows.append(("violation", null_lists(summary.null_lists)))
     if (record := summary.verification) is not None:
         rows.append(("index", verification_line(record)))
     if summary.unstable:
@@ -193,6 +201,11 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
             ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB peak, {cpu:.2f} s CPU")
         )
     return rows
+
+
+def null_lists(count: int) -> str:
+    """Describe empty rankings for which a daemon sent null, which count as empty."""
+    return f"chunks is null, not [], in {plural(count, 'empty ranking')} (core.search.shape)"
 
 
 def verification_line(record: VerificationRecord) -> str:

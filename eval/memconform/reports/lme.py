@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from memconform.client.timing import short_latencies
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
@@ -98,6 +99,9 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
     for result in finished.results:
         for failure in result.failures:
             console.print(f"{result.sdk}: not measured: {failure}", style="bold red")
+        if result.short_latencies:
+            fault = short_latencies(result.short_latencies)
+            console.print(f"{result.sdk}: {fault}", style="bold red")
     if finished.parity is not None and not quiet:
         for pair in finished.parity.pairs:
             for text, is_good in _pair_lines(pair):
@@ -105,6 +109,18 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
             for divergence in pair.divergences[:1]:
                 console.print(f"  the first: {_divergence(divergence)}")
         console.print(f"session filter: {finished.parity.session_filter}", style="dim")
+    for note in order_notes(finished.results):
+        console.print(note, style="dim")
+
+
+def order_notes(results: Sequence[LmeResult]) -> list[str]:
+    """A line for each SDK whose scores contradict its order."""
+    return [
+        f"{result.sdk}: scores rise in the rankings of {plural(result.rising_scores, 'question')}"
+        " (core.search.order), ranked by position"
+        for result in results
+        if result.rising_scores
+    ]
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:
@@ -229,7 +245,8 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float)
     )
     lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
     spent = f"All commands with this folder have spent ${spent_usd:.4f}."
-    lines += ["", *(escape_markdown(note) for note in (*notes, spent))]
+    notes = [*order_notes(finished.results), *notes, spent]
+    lines += ["", *(escape_markdown(note) for note in notes)]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]

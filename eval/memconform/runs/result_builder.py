@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memconform.contract.core import score_rise
+from memconform.client.timing import is_short, short_latencies
+from memconform.contract.core import rerank_skip, score_rise
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
@@ -41,6 +42,8 @@ from memconform.storage.writing import Masked, replacing
 if TYPE_CHECKING:
     from memconform.runs.judgements import JudgingTally
 
+_MOST_REASONS = 20
+"""Reasons to skip reranking that are counted apart; a daemon may invent one for each question."""
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
@@ -56,7 +59,10 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
+        self._rerank_skips: Counter[str] = Counter()
         self._rising = 0
+        self._null_lists = 0
+        self._short = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
@@ -132,7 +138,14 @@ class ResultBuilder:
             self.highlights.add(result)
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
+            if (reason := rerank_skip(result.trace)) is not None and result.verdict.measured:
+                is_known = reason in self._rerank_skips
+                is_few = len(self._rerank_skips) < _MOST_REASONS
+                self._rerank_skips[reason if is_known or is_few else "other reasons"] += 1
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
+        self._null_lists += result.null_chunks
+        if result.timings is not None:
+            self._short += is_short(result.timings.done, result.timings.daemon)
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -170,17 +183,24 @@ class ResultBuilder:
             pass_rate=tally.passed / total if total else None,
             pass_rate_interval=tally.interval() if total else wilson(0, 0),
             pass_rate_answered=tally.passed / measured if measured else None,
-            mean_score=tally.score_sum / measured if measured else None,
+            mean_score=None if void else tally.score.value,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
+            rerank_skips=dict(self._rerank_skips),
             rising_scores=self._rising,
+            null_lists=self._null_lists,
+            short_latencies=self._short,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
-            reasons=[*conclusion.reasons, *(warnings(upstream) if upstream else ())],
+            reasons=[
+                *conclusion.reasons,
+                *(warnings(upstream) if upstream else ()),
+                *([short_latencies(self._short)] if self._short else ()),
+            ],
             incident=incident,
             daemon=daemon,
             seeded=seeded,

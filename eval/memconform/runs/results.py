@@ -12,21 +12,22 @@ from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
+from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.provenance import HostOrigin
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
-_ROUNDING = 1e-9
-"""Tolerance between a stored mean and the recomputed one."""
-
 
 class CallTimings(Record):
-    """Milliseconds since the request's last byte was sent; null if the event never came."""
+    """Milliseconds since the request's last piece was sent; null if the event never came."""
 
     first_byte: float = Field(ge=0)
     first_event: float | None = Field(ge=0)
     first_delta: float | None = Field(ge=0)
     done: float = Field(ge=0)
+    daemon: float | None = None
+    """The longest time that the daemon says it took; null if it does not say, and in results of
+    earlier versions."""
 
 
 class RankedChunk(Record):
@@ -109,6 +110,8 @@ class QuestionResult(Record):
     timings: CallTimings | None
     citations: list[CitedChunk]
     ranking: list[RankedChunk]
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty ranking, which violates core.search.shape."""
     trace: dict[str, Any] | None
     error: Failure | None
     reason: str = ""
@@ -136,10 +139,7 @@ class QuestionResult(Record):
     def _require_mean(self) -> None:
         scores = [attempt.score for attempt in self.attempts if attempt.score is not None]
         mean = fmean(scores) if len(scores) == len(self.attempts) else None
-        is_equal = mean == self.score
-        if mean is not None and self.score is not None:
-            is_equal = abs(mean - self.score) <= _ROUNDING
-        if not is_equal:
+        if not is_same_figure(self.score, mean):
             raise ValueError(f"score {self.score} differs from the attempts' mean {mean}")
 
     @classmethod
@@ -292,9 +292,16 @@ class RunSummary(Record):
     served_modes: dict[str, int]
     """Number of questions by the mode that was served, whatever mode was requested; `unconfirmed`
     where no trace confirms one."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Measured questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    null_lists: int = 0
+    """Number of empty rankings for which the daemon sent null, which violates core.search.shape."""
     latency: LatencySummary
+    short_latencies: int = 0
+    """Number of questions whose latency is below the time that the daemon says it took: the clocks
+    disagree, and the latencies mean nothing."""
     floors: list[FloorResult]
     exit_code: int
     reasons: list[str]

@@ -27,6 +27,8 @@ class RetrievalRecord(Record):
     """The question's id; empty in journals of versions 1 and 2."""
     mode: str
     ranking: list[RankedChunk]
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty ranking."""
     trace: dict[str, Any]
     timings: CallTimings
     first_hit: int | None = None
@@ -133,5 +135,5 @@ class AttemptRecords:
 
     @property
     def latency_ms(self) -> float | None:
-        """From the request's last byte to the complete answer; None without a retrieval."""
+        """From the request's last piece to the complete answer; None without a retrieval."""
         return self.retrieval.timings.done if self.retrieval is not None else None

@@ -11,6 +11,7 @@ from memconform.runs.results import FloorResult, QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.clusters import clustered_wilson
 from memconform.stats.intervals import Interval, wilson
+from memconform.stats.stored_figures import ExactMean
 
 
 @dataclass(slots=True)
@@ -32,7 +33,8 @@ class Tally:
     tags: frozenset[str] = frozenset()
     """Tags that have their own floor."""
     counts: Counter[QuestionStatus] = field(default_factory=Counter)
-    score_sum: float = 0.0
+    score: ExactMean = field(default_factory=ExactMean)
+    """The mean score of the measured questions."""
     unstable: int = 0
     _groups: dict[str | None, _Group] = field(default_factory=dict)
     _clusters: dict[str, _Group] = field(default_factory=dict)
@@ -42,7 +44,8 @@ class Tally:
         self.counts[result.verdict] += 1
         if not result.verdict.expected:
             return
-        self.score_sum += result.score or 0.0
+        if result.score is not None:
+            self.score.add(result.score)
         self.unstable += len({attempt.verdict for attempt in result.attempts}) > 1
         for key in (None, *self.tags.intersection(result.tags)):
             self._groups.setdefault(key, _Group()).add(result)

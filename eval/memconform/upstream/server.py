@@ -84,6 +84,8 @@ class ScriptedUpstream:
                 Route("/models", _models),
                 Route("/v1/models", _models),
                 Route("/healthz", _health),
+                # Asked of a reranker before its first call, as servers of such models answer it.
+                Route("/health", _health),
                 Route("/version", self._send_version),
                 Route("/_control/requests", self._requests),
                 Route("/_control/counts", self._counts),
@@ -148,7 +150,7 @@ class ScriptedUpstream:
         return handle
 
     def _plain(
-        self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+        self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[Any]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             recorded = None

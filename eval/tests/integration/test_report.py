@@ -92,12 +92,12 @@ def test_a_full_disk_is_no_bug_of_ours(memconform: Callable[..., Ended], results
     assert "/dev/full" in ended.err
 
 
-def test_an_unreadable_file_of_a_folder_is_reported(
+def test_a_report_without_an_unreadable_file_of_a_folder_is_no_success(
     memconform: Callable[..., Ended], results: Path
 ) -> None:
     (results / "bad.json").write_text('{"schema_version": "memconform/fuzz-report@1"}')
     ended = memconform("report", "junit", results, "-o", "-")
-    assert ended.code == 0
+    assert ended.code == 2
     assert "not shown: " in ended.err
     assert "bad.json" in ended.err
     assert len(list(ET.fromstring(ended.out.encode()).iter("testcase"))) == 4  # noqa: S314

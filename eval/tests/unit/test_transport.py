@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpcore import AsyncNetworkStream
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
-from memconform.client.timing import Timeouts, Timings
+from memconform.client.sockets import SocketStream
+from memconform.client.timing import Timeouts, Timings, is_short
+from memconform.client.transport import CallClock, _Backend, _CheckedStream, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode
@@ -55,6 +58,8 @@ class _Server(ThreadingHTTPServer):
         self.released = threading.Event()
         self.received = threading.Semaphore(0)
         """One for each GET."""
+        self.answered = threading.Semaphore(0)
+        """One for each POST."""
         self.sent = threading.Semaphore(0)
         """One for each late `extra`."""
 
@@ -93,6 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n" % media_type
         self.wfile.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.server.answered.release()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -190,11 +196,82 @@ async def test_latency_starts_when_the_request_is_sent(server: _Server, kind: st
 
         timings = await asyncio.gather(*(call() for _ in range(calls)))
     took_ms = (time.perf_counter() - began) * 1e3
-    # Half of it: on a busy machine we may be held up between the bytes and the look at the clock.
-    assert all(_DELAY * 500 <= taken.first_byte_ms <= taken.done_ms for taken in timings)
+    assert all(_DELAY * 1e3 <= taken.first_byte_ms <= taken.done_ms for taken in timings)
     # Over each of four connections one call follows another; with the time that calls wait for
     # their turn, the sum would be twice as much.
     assert sum(taken.done_ms for taken in timings) <= 4 * took_ms
+
+
+@pytest.mark.parametrize("kind", ["search", "ask"])
+async def test_latency_includes_the_time_in_which_the_harness_was_not_scheduled(
+    server: _Server, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 247 of 691 searches it was below what the daemon said: the clock started too late."""
+    write = SocketStream.write
+
+    async def write_and_be_busy(
+        stream: SocketStream,
+        buffer: bytes,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+    ) -> None:
+        await write(stream, buffer, timeout)
+        # Until the daemon has answered; the head of the request alone makes it do nothing.
+        if buffer.startswith(b"{"):
+            assert server.answered.acquire(timeout=WAIT_SECONDS)
+
+    monkeypatch.setattr(SocketStream, "write", write_and_be_busy)
+    server.delay = _DELAY
+    async with _client(server, first=_LIMIT) as client:
+        if kind == "ask":
+            taken = (await client.ask("eval", AskRequest(question="?", top_k=5, mode=Mode.BM25)))[1]
+        else:
+            searched = SearchRequest(query="?", top_k=5, mode=Mode.BM25)
+            taken = (await client.search("eval", searched))[1]
+    assert taken.first_byte_ms >= _DELAY * 1e3
+    assert taken.daemon_ms is not None
+    assert not is_short(taken.done_ms, taken.daemon_ms)
+
+
+def test_deadlines_start_after_the_write_and_the_latency_before_it() -> None:
+    moment = iter((0.0, 10.0, 10.0, 10.0, 10.0))
+    clock = CallClock(first=1.0, total=5.0, now=lambda: next(moment))
+    # Written from 2 to 10, of which the daemon may have worked all the time.
+    clock.sent(2.0)
+    assert clock.elapsed_ms() == 8_000
+    assert clock.remaining() == 1.0
+
+
+async def test_nothing_written_at_the_end_of_a_body_does_not_restart_the_clock() -> None:
+    moment = 0.0
+
+    class Inner(AsyncNetworkStream):
+        async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+            nonlocal moment
+            del buffer, timeout
+            moment += 3.0
+
+    stream = _CheckedStream(Inner(), _Backend(secure=False))
+    with timed(CallClock(first=1.0, total=60.0, now=lambda: moment)) as clock:
+        for piece in (b"POST / HTTP/1.1", b"{}", b""):
+            await stream.write(piece)
+        assert clock.elapsed_ms() == 3_000
+        assert clock.remaining() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("latency", "daemon", "short"),
+    [
+        (1.9, 5.7, True),
+        (5.7, 5.7, False),
+        (5.1, 6.0, False),
+        (None, 5.0, False),
+        (5.0, None, False),
+    ],
+)
+def test_a_latency_below_what_the_daemon_took_is_short(
+    latency: float | None, daemon: float | None, *, short: bool
+) -> None:
+    assert is_short(latency, daemon) is short
 
 
 async def test_connections_are_reused(server: _Server) -> None:

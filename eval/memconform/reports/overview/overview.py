@@ -39,6 +39,7 @@ from memconform.reports.overview.sources import (
 from memconform.reports.overview.subjects import subject
 from memconform.reports.progress import StepProgress
 from memconform.runs.results import RESULT_SCHEMA
+from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.provenance import ReportHeader
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
@@ -117,11 +118,11 @@ class StoredResults:
 
     def _add_replay(self, source: Source, replay: LmeResult, output: Path) -> None:
         summary, questions = run_of_replay(replay)
-        if replay.overall_score not in (None, summary.pass_rate):
+        rate = summary.passed / summary.total if summary.total else None
+        if replay.overall_score is not None and not is_same_figure(replay.overall_score, rate):
             raise unreadable(
                 source.path,
-                f"overall_score is {replay.overall_score}, but its questions give"
-                f" {summary.pass_rate}",
+                f"overall_score is {replay.overall_score}, but its questions give {rate}",
             )
         path = self.folder / f"{len(self.sources)}-replay.json"
         with replacing(path) as file:
@@ -158,6 +159,11 @@ class Overview(AbstractContextManager["Overview"]):
     _folder: "TemporaryDirectory[str]"
     quiet: bool = False
     """Whether reading shows no progress."""
+
+    @property
+    def not_shown(self) -> list[str]:
+        """Files of named folders that could not be read, with the reason."""
+        return [*self.results.skipped, *self.baselines.skipped]
 
     @property
     def conformance(self) -> list[ConformReport]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from memconform.errors import UsageError
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.runs.plan import Floor
-from memconform.runs.results import QuestionResult
+from memconform.runs.results import FloorResult, QuestionResult
 from memconform.runs.verdict import Tally, check_floor
-
-_ROUNDING = 1e-9
+from memconform.stats.stored_figures import is_same_figure
 
 
 @dataclass(slots=True)
@@ -34,14 +33,17 @@ class RateCheck:
         if summary.incident is not None:
             return
         rate = tally.passed / tally.total if tally.measured else None
-        if not _equal(summary.pass_rate, rate):
+        if not is_same_figure(summary.pass_rate, rate):
             raise self._edited("pass_rate", summary.pass_rate, rate)
         interval = tally.interval() if tally.measured else (0.0, 1.0)
-        if not all(map(_equal, summary.pass_rate_interval, interval)):
+        if not all(map(is_same_figure, summary.pass_rate_interval, interval)):
             raise self._edited("pass_rate_interval", summary.pass_rate_interval, tuple(interval))
+        answered = tally.passed / tally.measured if tally.measured else None
+        if not is_same_figure(summary.pass_rate_answered, answered):
+            raise self._edited("pass_rate_answered", summary.pass_rate_answered, answered)
         for floor in summary.floors:
             actual = check_floor(tally, Floor(floor.floor, floor.tag))
-            if floor != actual:
+            if not _is_same_floor(floor, actual):
                 raise self._edited(f"the floor {floor.floor:g}", floor, actual)
 
     def _edited(self, what: str, stored: object, actual: object) -> UsageError:
@@ -52,7 +54,8 @@ class RateCheck:
         )
 
 
-def _equal(stored: float | None, actual: float | None) -> bool:
-    if stored is None or actual is None:
-        return stored is actual
-    return abs(stored - actual) <= _ROUNDING
+def _is_same_floor(stored: FloorResult, actual: FloorResult) -> bool:
+    rates = {"rate": actual.rate, "best_rate": actual.best_rate}
+    return stored.model_copy(update=rates) == actual and all(
+        is_same_figure(getattr(stored, name), rate) for name, rate in rates.items()
+    )

@@ -126,6 +126,8 @@ def read_document(source: Source) -> BaseModel:
         raise unreadable(source.path, first_fault(error)) from error
     except OSError as error:
         raise unreadable(source.path, str(error)) from error
+    if isinstance(document, ConformReport):
+        return document.from_here(source.path.parent)
     if isinstance(document, MutationReport):
         killed = sum(mutant.fate is Fate.KILLED for mutant in document.mutants)
         if (document.killed, document.total) != (killed, len(document.mutants)):
