@@ -32,7 +32,7 @@ async def read_version(client: ContractClient) -> Version | None:
             f"cannot read the daemon's version: {error.message}",
             code="no_version",
             hint="GET /version must answer name, version and contract; for a daemon without it, set"
-            " [dialect.routes] version = false",
+            " [dialect.routes] version = false; for one that already runs, url:…,dialect=NAME",
             excerpt=error.body,
         ) from error
     if version is not None and version.contract not in (None, CONTRACT_VERSION):
@@ -58,15 +58,16 @@ async def open_brain(
         yield await _existing_brain(runner, client, brain), None
         return
     seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
-    async with seeding as seeded:
-        try:
+    try:
+        async with seeding as seeded:
             yield seeded.counts, seeded
-        finally:
-            if plan.settings.brain is None and not runner.managed:
-                # A managed daemon's state is removed with it; elsewhere the brain would remain.
-                with suppress(CallError, TimeoutError):
-                    async with asyncio.timeout(_DELETE_SECONDS):
-                        await client.delete_brain(brain)
+    finally:
+        if plan.settings.brain is None and not runner.managed:
+            # A managed daemon's state is removed with it; elsewhere the brain would remain, also
+            # one whose seeding failed.
+            with suppress(CallError, TimeoutError):
+                async with asyncio.timeout(_DELETE_SECONDS):
+                    await client.delete_brain(brain)
 
 
 async def _existing_brain(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
