@@ -68,9 +68,7 @@ def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Show:
 def test_the_first_page_says_how_many_more_there_are(show: Show) -> None:
     code, ids, last = show()
     assert (code, len(ids), ids[0]) == (0, 20, "case-0[v0]#a")
-    assert last == (
-        "90 checks did not pass; shown: 1-20; --page 2 shows the next, --all shows all"
-    )
+    assert last == ("90 checks did not pass; shown: 1-20; --page 2 shows the next, --all shows all")
 
 
 def test_pages_show_every_check_once(show: Show) -> None:
