@@ -39,7 +39,7 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
@@ -50,6 +50,10 @@ from memconform.storage.folders import RunFolder
 
 _VERIFY_EVERY = 100
 """Queries between two verifications of the index; a resume repeats at most this many."""
+
+
+_OF_ONE_SYSTEM = ("not_restartable", "seed_outside")
+"""Codes of usage errors that say nothing against other systems."""
 
 
 async def execute_bench(
@@ -115,7 +119,9 @@ async def _measure(
         ):
             async for event in events:
                 yield event
-    except DaemonError as error:
+    except (DaemonError, UsageError) as error:
+        if isinstance(error, UsageError) and error.code not in _OF_ONE_SYSTEM:
+            raise
         # An error during the shutdown of an interrupted bench replaces the cancellation.
         builder.halt(system.name, interruption() if is_cancelled() else error)
     except asyncio.CancelledError:

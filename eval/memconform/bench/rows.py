@@ -46,11 +46,14 @@ def row(
     missing = expected - sum(record.error is None for record in records)
     if missing:
         why = [f"{incident.code}: {incident.message}"] if incident else []
+        # Queries that an incident invalidated say no more than it does.
+        known = incident.code if incident else None
+        others = [r for r in records if r.error is not None and r.error.code != known]
         return Row(
             system=system,
             strategy=strategy,
             measured=False,
-            why=why + _failures(records),
+            why=why + _failures(others),
             queries=expected,
             not_measured=missing,
         )

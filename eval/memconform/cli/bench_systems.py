@@ -10,7 +10,7 @@ from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import BASELINES, System
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.planning import ALL, build_sdks
+from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.searching import cuts, embedder_for
 from memconform.client.timing import Timeouts
 from memconform.contract.dialect import ranked_by
@@ -119,16 +119,16 @@ async def build_runners(
     variables: Mapping[str, str],
     progress: Progress,
 ) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-    """Build the SDKs that the flags name; those that `all` cannot use are skipped.
+    """Build the SDKs that the flags name; those that cannot be used are skipped, unless none is.
 
     Raises:
-        UsageError: if an SDK does not claim what is asked of it (`mode_not_claimed`), or has the
-            name of another system (`one_name_twice`).
-        DaemonError: if an SDK that was named cannot be built.
+        UsageError: if no SDK claims what is asked of it (`mode_not_claimed`), or one has the name
+            of another system (`one_name_twice`).
+        DaemonError: if no SDK can be built, or with `--no-skip` one cannot.
     """
     if not options.sdk:
         return [], []
-    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, one_by_one=True)
     runners = []
     for runner, _ in present:
         try:
@@ -137,10 +137,11 @@ async def build_runners(
             _require_claimed_modes(runner, strategies, options)
             runners.append(runner)
         except UsageError as error:
-            if ALL not in options.sdk or options.no_skip:
+            is_named = ALL not in options.sdk
+            if options.no_skip or (is_named and error.code not in OF_ONE_SDK):
                 raise
             progress(f"{runner.name} is skipped: {error.message}")
-            skipped.append(SkippedSdk(runner.name, error))
+            skipped.append(SkippedSdk(runner.name, error, is_named=is_named))
     if not runners:
         raise skipped[0].error
     _require_distinct_names(runners, options)

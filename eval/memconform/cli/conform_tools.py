@@ -277,20 +277,17 @@ def show_findings_of(
         checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.
         show_checks(SafeConsole(), sdk, checks, replay=replay)
-    echo(_extent(first, last, len(found), page), err=True)
+    echo(_extent(len(found), 1 if whole else -(-len(found) // limit), page), err=True)
     return ExitCode.OK if found or not (cause or rule or case) else ExitCode.NOTHING_SELECTED
 
 
-def _extent(first: int, last: int, total: int, page: int) -> str:
-    """Format how many checks there are, and how to see those that were not shown."""
+def _extent(total: int, pages: int, page: int) -> str:
+    """Format how many checks there are, and how to see those that are not on this page."""
     line = f"{plural(total, 'check', spec=',')} did not pass"
-    if last - first == total:
+    if pages <= 1 and page == 1:
         return line
-    if first >= total:
-        return f"{line}; page {page} is behind the last one"
-    shown = f"{line}; shown: {first + 1:,}-{last:,}"
-    more = f"--page {page + 1} shows the next, --all shows all"
-    return f"{shown}; {more}" if last < total else shown
+    place = f"{line}; page {page} of {pages}"
+    return f"{place}; --page {page + 1} shows the next, --all shows all" if page < pages else place
 
 
 def _base(check: str) -> str:

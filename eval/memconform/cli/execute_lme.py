@@ -18,19 +18,17 @@ from memconform.cli.lme_planning import (
     read_data,
     require_searchable,
     retrieval_settings,
-    try_session_filter,
     upstream_of,
 )
-from memconform.cli.lme_ports import port_of, require_ports
-from memconform.cli.planning import ALL, build_sdks
-from memconform.cli.values import daemon_variables, request_headers
+from memconform.cli.lme_ports import port_of
+from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
+from memconform.cli.planning import ALL
+from memconform.cli.values import request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.dialect import ranked_by
-from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.ingest.seeding import require_own_brain
 from memconform.llm.accounting import dollars
 from memconform.llm.calls import LlmSession, Model
 from memconform.printing.logs import configure_logs
@@ -119,6 +117,9 @@ class _Work:
     folder: Path
     started: datetime
     kind: str
+    mode_rule: str = ""
+    """Which mode every daemon is searched in, and why."""
+    skipped: tuple[SkippedSdk, ...] = ()
 
     async def carry_out(self) -> ExitCode:
         cancel_on_signals()
@@ -127,7 +128,24 @@ class _Work:
         runners: list[SdkRunner] = []
         skipped: list[SkippedSdk] = []
         if not options.extract_only and any(mode is None for mode in modes):
-            runners, skipped = await self._build()
+            runners, skipped = await prepare_sdks(options)
+        mode, rule = retrieval_mode(options, runners)
+        if runners and options.retrieval_mode is None:
+            echo(f"  retrieval mode {rule}", err=True)
+        work = replace(
+            self,
+            options=replace(options, retrieval_mode=mode.value),
+            mode_rule=rule,
+            skipped=tuple(skipped),
+        )
+        ended = await work.replay(runners, modes)
+        return gravest([ended, *(sdk.exit_code for sdk in skipped)])
+
+    async def replay(
+        self, runners: Sequence[SdkRunner], modes: Sequence[ReplayControl | None]
+    ) -> ExitCode:
+        """Make the brain, and replay the SDKs and controls."""
+        options = self.options
         key = self._key()
         # Whatever would refuse the replay later does so before anything is paid for.
         if not options.extract_only:
@@ -159,37 +177,15 @@ class _Work:
             raise TypeError(f"the replay ended with {finished}")
         if provider := os.environ.get("JB_LLM_PROVIDER"):
             notes = [*notes, f"The command ran with JB_LLM_PROVIDER={provider}."]
+        notes += [f"{sdk.sdk} is skipped: {sdk.error.message}" for sdk in self.skipped]
+        notes += [f"Retrieval mode {self.mode_rule}"] if runners else []
         with replacing(self.folder / "README.md") as target:
             target.write_text(lme_readme(finished, notes, spent))
         show_lme(finished, quiet=options.quiet)
         for line in lme_lines(finished):
             echo(line)
         echo(f"-> {self.folder}")
-        return gravest([ExitCode(finished.exit_code), *(sdk.exit_code for sdk in skipped)])
-
-    async def _build(self) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-        options = self.options
-        if not options.sdk:
-            raise UsageError(
-                "retrieval needs a daemon",
-                code="no_sdk",
-                hint="give --sdk, or --benchmark-mode oracle,full-context without one",
-            )
-        present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
-        runners = [runner for runner, _ in present]
-        for sdk in skipped:
-            echo(f"  {sdk.sdk} is skipped: {sdk.error.message}", err=True)
-        require_ports(options, [*(each.name for each in runners), *(each.sdk for each in skipped)])
-        mode = Mode(options.retrieval_mode)
-        for runner in runners:
-            runner.use_upstream(upstream_of(options, runner))
-            runner.use_variables(daemon_variables(options.env))
-            if options.ingest_mode == "none":
-                _require_running(runner)
-                continue
-            require_own_brain(runner, options.actor_brain, allowed=options.i_own_this_brain)
-            runner.require_claimed(mode)
-        return runners, skipped
+        return ExitCode(finished.exit_code)
 
     def _key(self) -> BrainKey:
         mode = self.options.ingest_mode
@@ -363,16 +359,7 @@ class _Work:
             command=command_line(),
             folder=self.folder,
             session_filter_rule=rule,
-        )
-
-
-def _require_running(runner: SdkRunner) -> None:
-    """Raise UsageError (`no_brain`) for a daemon that cannot have been filled before."""
-    if runner.managed:
-        raise UsageError(
-            f"--ingest-mode none: {runner.name} is started by memconform, with an empty brain",
-            code="no_brain",
-            hint="use --ingest-mode replay or bulk, or give --actor-endpoint URL",
+            mode_rule=self.mode_rule if runners else "",
         )
 
 

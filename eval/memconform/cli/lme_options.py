@@ -59,7 +59,7 @@ class LmeOptions(PanelFlags):
     env: tuple[str, ...]
     header: tuple[str, ...]
     timeout: float
-    retrieval_mode: str
+    retrieval_mode: str | None
     actor_topk: int
     actor_candidatek: int
     actor_rerank_topn: int
@@ -256,7 +256,7 @@ def replay_options(command: _Command) -> _Command:
             "--retrieval-mode",
             group=_RETRIEVAL,
             type=click.Choice([mode.value for mode in Mode]),
-            default="hybrid-rerank",
+            show_default="the first of hybrid-rerank, hybrid and bm25 that every SDK claims",
             help="Mode of every search.",
         ),
         option(

@@ -1,18 +1,15 @@
 """From the flags of `lme` to questions, sessions and settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
-from memconform.bench.daemon_session import daemon_session
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_ports import port_of
 from memconform.cli.values import comma_separated
-from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.runner import SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.longmemeval import read_longmemeval_conversations
@@ -23,7 +20,6 @@ from memconform.datasets.sources import find_data
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SESSIONS, SharedBrain
-from memconform.replay.filter_probe import honours_session_filter
 from memconform.replay.placement import has_prefixes
 from memconform.replay.plan import ReplayControl
 from memconform.replay.records import BenchmarkMode, RetrievalSettings
@@ -204,7 +200,7 @@ def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
     """
     scope, path_prefix = _folders(options)
     return RetrievalSettings(
-        mode=Mode(options.retrieval_mode),
+        mode=Mode(options.retrieval_mode or Mode.HYBRID_RERANK),
         top_k=options.actor_topk,
         candidate_k=options.actor_candidatek or None,
         rerank_top_n=options.actor_rerank_topn or None,
@@ -268,59 +264,3 @@ def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
 def upstream_of(options: LmeOptions, runner: SdkRunner) -> UpstreamKind:
     """What answers a daemon's model calls; one that runs already has its own."""
     return options.upstream or ("scripted" if runner.managed else "own")
-
-
-async def try_session_filter(
-    options: LmeOptions,
-    runners: Sequence[SdkRunner],
-    folder: Path,
-    *,
-    timeouts: Timeouts,
-    headers: Mapping[str, str],
-) -> tuple[bool, str]:
-    """Whether each question is asked of its own sessions alone, and why.
-
-    Every SDK is started and tried, before anything is paid for: one SDK with an oracle's filter is
-    no comparison.
-
-    Raises:
-        UsageError: with `on`, if an SDK does not honour the filter (`filter_not_honoured`).
-        DaemonError: if an SDK does not start, or fails with three documents.
-    """
-    flag = options.actor_filter_question_sessions
-    if flag == "off":
-        return False, "off: every question is asked of all sessions"
-    if flag == "auto" and options.ingest_mode == "none":
-        return False, "auto: nothing is tried on a daemon that somebody else has filled"
-    refused = []
-    for number, runner in enumerate(runners):
-        probes = folder / "logs" / "probes"
-        launch = Launch(
-            run_id=f"{folder.name}-probe-{runner.name}",
-            folder=probes / f"{runner.name}-{len(list(probes.glob('*'))) + 1:03}",
-            port=port_of(options, runner, number),
-        )
-        async with daemon_session(
-            runner,
-            launch,
-            upstream_of(options, runner),
-            connections=2,
-            timeouts=timeouts,
-            headers=headers,
-        ) as session:
-            brain = f"mc-probe-{runner.name}"
-            mode = Mode(options.retrieval_mode)
-            if not await honours_session_filter(session, runner, brain, mode):
-                refused.append(runner.name)
-    if not refused:
-        return True, f"{flag}: every SDK honours it, so that each question is asked of its sessions"
-    if flag == "on":
-        raise UsageError(
-            f"{refused[0]} does not honour the filter by sessions (core.filter)",
-            code="filter_not_honoured",
-            hint="use --actor-filter-question-sessions auto or off",
-        )
-    return False, (
-        f"auto: {', '.join(refused)} does not honour it, so that every question is asked of all"
-        " sessions, by all SDKs"
-    )

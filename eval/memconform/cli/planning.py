@@ -30,7 +30,7 @@ from memconform.storage.folders import find_journal
 
 ALL = "all"
 _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
-_OF_ONE_SDK = (*_UNCLAIMED, "no_real_upstream", "manifest_invalid")
+OF_ONE_SDK = (*_UNCLAIMED, "no_real_upstream", "manifest_invalid")
 """Codes that say nothing against the other SDKs of a command."""
 
 
@@ -81,7 +81,7 @@ async def plan_runs(
         runners = [find_runner(reference, folder) for reference in options.sdk]
         require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
-        runs, skipped = _plan_each(options, selected, corpus, scorer, runners, _OF_ONE_SDK)
+        runs, skipped = _plan_each(options, selected, corpus, scorer, runners, OF_ONE_SDK)
         if not runs:
             raise skipped[0].error
         return PlannedRuns(runs, [replace(sdk, is_named=True) for sdk in skipped])
@@ -120,9 +120,12 @@ def _plan_each(  # noqa: PLR0917 - what a plan is made of
 
 
 async def build_sdks(
-    sdks: Sequence[str], *, no_skip: bool
+    sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False
 ) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
-    """Build the SDKs of `--sdk`; returns each with its reference, and those that `all` skips.
+    """Build the SDKs of `--sdk`; returns each with its reference, and those that are skipped.
+
+    `one_by_one` skips also an SDK that was named, unless none is left: what it fails at says
+    nothing against the others.
 
     Raises:
         MemconformError: if an SDK that was named, or with `no_skip` any, cannot run here.
@@ -133,9 +136,13 @@ async def build_sdks(
     require_distinct_names(runners)
     reference_of = dict(zip((r.name for r in runners), references, strict=True))
     present, skipped = await build_all(runners, lambda line: echo(f"  {line}", err=True))
-    if skipped and (ALL not in sdks or no_skip or not present):
+    is_named = ALL not in sdks
+    if skipped and ((is_named and not one_by_one) or no_skip or not present):
         raise skipped[0].error
-    return [(runner, reference_of[runner.name]) for runner in present], skipped
+    return (
+        [(runner, reference_of[runner.name]) for runner in present],
+        [replace(sdk, is_named=is_named) for sdk in skipped],
+    )
 
 
 def require_distinct_names(runners: Sequence[SdkRunner]) -> None:

@@ -31,7 +31,8 @@ def read_message(content: bytes, model: type[M], dialect: Dialect | None = None)
     """
     if dialect is not None:
         translated = json.dumps(dialect.as_contract(content, model)).encode()
-        return _validated(translated, loosened(model))
+        loose: type[M] = loosened(model)
+        return _validated(translated, loose)
     require_unique_keys(content)
     # An event that reports an error is one by its name.
     if model is not StreamError and (failure := failure_in(content, model)) is not None:

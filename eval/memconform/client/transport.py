@@ -94,14 +94,32 @@ def timed(clock: CallClock) -> Iterator[CallClock]:
 class Transport(httpx.AsyncBaseTransport):
     """httpx's transport over one connection pool; raises httpcore's exceptions unchanged."""
 
-    def __init__(self, *, connections: int, secure: bool) -> None:
-        self._backend = _Backend(secure=secure)
+    def __init__(
+        self,
+        *,
+        connections: int,
+        secure: bool,
+        certificates: ssl.SSLContext | None = None,
+        is_strict: bool = False,
+    ) -> None:
+        """Create it.
+
+        Args:
+            connections: The most connections at once.
+            secure: Whether requests use TLS.
+            certificates: The context of TLS; by default it is loaded if `secure`.
+            is_strict: Whether the needless body of a 204 is unsolicited, too.
+        """
+        self._backend = _Backend(secure=secure, is_strict=is_strict)
         self._pool = ConnectionPool(
             connections=connections,
             # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
-            ssl_context=httpcore.default_ssl_context()
-            if secure
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            ssl_context=certificates
+            or (
+                httpcore.default_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            ),
             backend=self._backend,
         )
 
@@ -112,6 +130,10 @@ class Transport(httpx.AsyncBaseTransport):
         """
         unsolicited, self._backend.unsolicited = self._backend.unsolicited, b""
         return unsolicited
+
+    async def is_open(self) -> bool:
+        """Whether a connection is idle that the daemon has not closed."""
+        return await self._pool.has_idle()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._pool.send(
@@ -216,6 +238,8 @@ class _CheckedStream(AsyncNetworkStream):
         A server that sends one with each 204 is not out of step: nothing can be read from these
         bytes, because what is not a response begins otherwise. The connection is closed.
         """
+        if self._backend.is_strict:
+            return False
         head, _, rest = self._beginning.partition(b"\r\n\r\n")
         if head[9:12] not in _WITHOUT_BODY:
             return False
@@ -234,11 +258,12 @@ def _peek(sock: socket.socket) -> bytes | None:
 
 
 class _Backend(AsyncNetworkBackend):
-    def __init__(self, *, secure: bool) -> None:
+    def __init__(self, *, secure: bool, is_strict: bool = False) -> None:
         # TLS has its own buffer, and unread bytes in the socket may be part of a record. anyio
         # never cancels a completed read, so that a busy event loop loses nothing there.
         self._anyio = httpcore.AnyIOBackend() if secure else None
         self.unsolicited = b""
+        self.is_strict = is_strict
 
     async def connect_tcp(
         self,

@@ -223,6 +223,11 @@ class CaseContext:
         )
         results.wire += [(fault, outcome) for fault in faults]
 
+    @property
+    def connection_faults(self) -> list[tuple[WireFault, StepResult]]:
+        """What the daemon did to connections after its responses, in the exchanges so far."""
+        return [fault for sender in self._senders.values() for fault in sender.faults]
+
     async def close(self) -> None:
         """Close all streams and connections."""
         for stream, _ in self.streams.values():

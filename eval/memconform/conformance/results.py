@@ -157,6 +157,10 @@ class SdkResult(Record):
         counter = Counter(check.result for case in self.cases for check in case.checks)
         return {result: counter[result] for result in Result}
 
+    def applicable(self) -> int:
+        """Count the checks that apply to the SDK, which is what every report counts `of`."""
+        return sum(n for result, n in self.counts().items() if result is not Result.NOT_APPLICABLE)
+
     def from_here(self, folder: Path) -> Self:
         """The result with the commands of a run's folder for the current folder."""
 

@@ -101,9 +101,9 @@ class Dialect(Table):
     """Status of a success, by operation, where it differs from the contract's."""
     objects: dict[str, dict[str, Names]] = Field(default_factory=dict)
     """By object and by the contract's key: the daemon's key."""
-    settings: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, str | Literal[False]] = Field(default_factory=dict)
     """By `NAME=value`, as cases set a variable of the contract: the daemon's `NAME=value`; empty to
-    set nothing."""
+    set nothing. By `NAME` or `NAME=value`: False if the daemon has no such variable or value."""
     events: dict[Literal["retrieve", "answer_delta", "citation", "error", "done"], str] = Field(
         default_factory=dict
     )
@@ -142,6 +142,13 @@ class Dialect(Table):
         return self
 
     @model_validator(mode="after")
+    def _check_settings(self) -> "Dialect":
+        for key, own in self.settings.items():
+            if own is not False and "=" not in key:
+                raise ValueError(f'settings: write "{key}=value" = "NAME=value", or {key} = false')
+        return self
+
+    @model_validator(mode="after")
     def _check_objects(self) -> "Dialect":
         for name, keys in self.objects.items():
             model = OBJECTS.get(name)
@@ -177,11 +184,21 @@ class Dialect(Table):
 
     def setting(self, name: str, value: str) -> tuple[str, str] | None:
         """The daemon's variable for one of the contract; None if it is not set."""
+        if self.lacks(name, value):
+            return None
         own = self.settings.get(f"{name}={value}")
-        if own is None:
+        if not isinstance(own, str):
             return name, value
         name, equals, value = own.partition("=")
         return (name, value) if equals else None
+
+    def lacks(self, name: str, value: str) -> bool:
+        """Whether the daemon has no such variable of the contract, or not with this value.
+
+        Any daemon has one that is empty: that is, one that is not set.
+        """
+        keys = (name, f"{name}={value}")
+        return bool(value) and any(self.settings.get(key) is False for key in keys)
 
     @cached_property
     def event_names(self) -> dict[str, str]:
@@ -245,7 +262,7 @@ class Dialect(Table):
             return [self._request_value(item, model, name, field, where) for item in value]
         if (model, name) in PATHS and isinstance(value, str) and value:
             if (model, name) == (Filters, "path_prefix"):
-                return f"{self.paths.prefix}{value}"
+                return self.paths.prefix_to_daemon(value)
             return self.paths.to_daemon(value)
         if (model, name) in FREE_FORM:
             return value

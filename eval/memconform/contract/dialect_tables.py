@@ -36,6 +36,10 @@ class PathMapping(Table):
         """Return the daemon's path of a folder, which has no suffix; empty means the root."""
         return f"{self.prefix}{folder}" if folder else self.prefix.rpartition("/")[0]
 
+    def prefix_to_daemon(self, path_prefix: str) -> str:
+        """Return what the daemon's paths of documents begin with whose paths begin with this."""
+        return f"{self.prefix}{path_prefix}"
+
     def folder_from_daemon(self, folder: str) -> str:
         """Return a folder's path; a path outside the prefix is returned unchanged."""
         return "" if folder == self.folder_to_daemon("") else folder.removeprefix(self.prefix)

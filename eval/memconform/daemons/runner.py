@@ -140,12 +140,16 @@ class SdkRunner(ABC):
         claimed = (*self.modes, *self.optional_modes)
         return tuple(mode for mode in claimed if mode is not Mode.AUTO)
 
+    def claims(self, mode: Mode) -> bool:
+        """Whether the SDK may serve a mode; one that makes no claim may serve any."""
+        return self.modes is None or mode in (*self.modes, *self.optional_modes)
+
     def require_claimed(self, mode: Mode, *, also: Sequence[Mode] = (), more: str = "") -> None:
         """Raise UsageError `mode_not_claimed` unless the SDK claims a mode, or `also` has it.
 
         The hint names the modes that it claims, and `more`, but no upstream that is in use.
         """
-        if self.modes is None or mode in (*self.modes, *self.optional_modes, *also):
+        if self.modes is None or self.claims(mode) or mode in also:
             return
         hints = [f"it claims {', '.join((*self.modes, *self.optional_modes))}"]
         if mode in self.scripted_modes and self.upstream == "own" and self.can_be_scripted:

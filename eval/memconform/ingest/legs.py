@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import DaemonFailedError
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.core import Brain, Filters, SearchRequest
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -62,14 +62,14 @@ def matching_queries(documents: IngestedDocuments) -> Iterator[str]:
             yield query
 
 
-async def is_settled(
+async def unsettled_mode(
     client: ContractClient,
     brain: str,
     query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
-) -> bool:
-    """Whether each mode is served as itself, and auto as hybrid if that is claimed.
+) -> DaemonError | None:
+    """The first mode that is not served as itself, or auto not as hybrid though that is claimed.
 
     A daemon that embeds in the background serves other modes until it has finished.
     """
@@ -78,8 +78,14 @@ async def is_settled(
         served = answer.trace.effective_mode
         expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
         if served is not None and expected not in (Mode.AUTO, served):
-            return False
-    return True
+            claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
+            return DaemonError(
+                f"mode {mode.value} is still served as {served.value}{claim}",
+                code="index_incomplete",
+                hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
+                " as the embedder's address, and see the daemon's log",
+            )
+    return None
 
 
 async def find_legs(
@@ -106,7 +112,9 @@ async def find_legs(
         available = [
             leg
             for leg in candidates
-            if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
+            # A fused mode that is served without a claim is proven in every leg that it may have.
+            if (claimed is None or effective not in claimed or leg in claimed)
+            and await _serves(client, counts, query, leg, claimed)
         ]
         if not available:
             legs[mode] = effective
@@ -115,12 +123,23 @@ async def find_legs(
     return Legs(tuple(legs), keyword)
 
 
-async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
+async def _serves(
+    client: ContractClient,
+    counts: Brain,
+    query: str,
+    mode: Mode,
+    claimed: Sequence[Mode] | None,
+) -> bool:
     try:
         return await _effective_mode(client, counts, query, mode) is mode
     except DaemonFailedError as error:
         # A mode that was not requested may be refused; any other failure fails the proof.
         if error.code != "http_400":
+            raise
+        return False
+    except ContractViolatedError as error:
+        # Nor is one that is not claimed, and whose trace denies it.
+        if error.code != "bad_trace" or claimed is None or mode in claimed:
             raise
         return False
 

@@ -24,8 +24,8 @@ from memconform.ingest.legs import (
     INCOMPLETE_HINT,
     find_legs,
     honours_filters,
-    is_settled,
     matching_queries,
+    unsettled_mode,
 )
 from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver
@@ -48,6 +48,8 @@ _LONGEST_PAUSE_SECONDS = 5.0
 _PASSING_FAULTS = ("not_searchable", "index_incomplete", "bad_trace")
 """Codes of a failed proof that may only mean that indexing has not finished. A daemon that embeds
 in the background was seen to report mode hybrid without an embedder until it had finished."""
+_WITHOUT_RERANKER = "without reranking"
+"""In a `bad_trace` that lasts: a reranker is not waited for, because it indexes nothing."""
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
@@ -327,14 +329,17 @@ class _Seeder:
                 )  # fmt: skip
                 return prover, await prover.prove_all(proven), started - began
             except (DaemonError, ContractViolatedError) as error:
-                if counts.pending is not None or is_late or error.code not in _PASSING_FAULTS:
+                is_lasting = error.code not in _PASSING_FAULTS or _WITHOUT_RERANKER in str(error)
+                if counts.pending is not None or is_late or is_lasting:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _require_settled(self, query: str, modes: list[Mode]) -> None:
-        if not await is_settled(self.client, self.brain, query, modes, self.runner.modes):
-            raise _incomplete("a search mode is not served yet")
+        claimed = self.runner.modes
+        unsettled = await unsettled_mode(self.client, self.brain, query, modes, claimed)
+        if unsettled is not None:
+            raise unsettled
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

@@ -276,11 +276,13 @@ async def brain_index(
     settings: RetrievalSettings,
     sessions: Mapping[str, tuple[str, ...]],
     is_filled: bool,
+    again: str,
 ) -> AsyncIterator[BrainIndex]:
     """Fill a brain of a daemon from the shared brain, and prove that every document is found.
 
     The brain is deleted on exit without an error; after one it stays until it is filled again. One
-    that `is_filled` already is proven in the same way, and stays.
+    that `is_filled` already is proven in the same way, and stays. `again` is what asks questions
+    again whose results do not count.
 
     Raises:
         DaemonError: if the daemon dies, refuses, miscounts or does not find the documents.
@@ -302,7 +304,7 @@ async def brain_index(
             is_own=runner.dialect is None,
             brain=brain,
             seeded=seeded,
-            verification=QueryVerification(verifier),
+            verification=QueryVerification(verifier, again),
             placement=placement,
             settings=settings,
             sessions=sessions,

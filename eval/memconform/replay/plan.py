@@ -1,6 +1,7 @@
 """What is replayed: the questions, the brain, and the parts whose retrieval is compared."""
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +68,17 @@ class ReplayPlan:
     folder: Path
     session_filter_rule: str
     """Why questions are asked of their own sessions alone, or not."""
+    mode_rule: str = ""
+    """Why every daemon is searched in this mode; empty without a daemon."""
 
     @property
     def placement(self) -> Placement:
         return Placement(self.sessions.sessions, self.project)
+
+    @property
+    def again(self) -> str:
+        """What continues this replay."""
+        return f"the same command with --output {shlex.quote(str(self.folder))}"
 
     def settings_of(self, part: Part) -> ReplaySettings:
         """The settings of a part: a control is always read by our reader, in one call."""

@@ -255,6 +255,8 @@ class LmeResult(HostOrigin, ReportHeader):
     """Why questions were not measured: each kind with its count and first occurrence."""
     incident: Incident | None
     """The error that ended the SDK's part."""
+    mode_rule: str | None = None
+    """Which mode was searched, and why; null of controls, and in older results."""
     questions: list[LmeQuestion]
 
 

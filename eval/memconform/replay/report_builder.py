@@ -114,6 +114,7 @@ class ResultBuilder:
             short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
             failures=_failures(rows),
             incident=Incident.of(self.errors[0]) if self.errors else None,
+            mode_rule=plan.mode_rule if part.control is None else None,
             questions=rows,
         )
 

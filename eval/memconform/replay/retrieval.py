@@ -90,6 +90,7 @@ class PartRetrieval:
                     sessions=plan.sessions.paths,
                     settings=plan.settings.retrieval,
                     is_filled=plan.is_filled,
+                    again=plan.again,
                 ) as index:
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)

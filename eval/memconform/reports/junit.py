@@ -4,6 +4,7 @@ Follows Ant's schema, the strictest that CI servers validate against: `propertie
 suite's output last, and a test case contains at most one of skipped, error and failure.
 """
 
+from collections import Counter
 from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,10 +12,8 @@ from xml.etree import ElementTree as ET
 from memconform.conformance.results import Check, ConformReport, Result, SdkResult
 from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
+from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
 from memconform.storage.writing import Masked, replacing
-
-_FAILURES = (Result.FAIL, Result.XPASS)
-_ERRORS = (Result.ERROR, Result.UNTESTABLE)
 
 
 def write_junit(path: Path, report: ConformReport) -> None:
@@ -30,16 +29,16 @@ def write_junit(path: Path, report: ConformReport) -> None:
 
 def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
     checks = [(case, check) for case in sdk.cases for check in case.checks]
-    counts = sdk.counts()
+    counts = Counter(CHECK_STATUS[check.result] for _, check in checks)
     suite = ET.Element(
         "testsuite",
         id=str(number),
         package="memconform.conform",
         name=_clean_line(sdk.sdk),
         tests=str(len(checks) + len(sdk.problems) + len(sdk.stale_known)),
-        failures=str(sum(counts[r] for r in _FAILURES) + len(sdk.stale_known)),
-        errors=str(sum(counts[r] for r in _ERRORS) + len(sdk.problems)),
-        skipped=str(counts[Result.NOT_APPLICABLE] + counts[Result.XFAIL]),
+        failures=str(counts[OutcomeStatus.FAILED] + len(sdk.stale_known)),
+        errors=str(counts[OutcomeStatus.ERROR] + len(sdk.problems)),
+        skipped=str(counts[OutcomeStatus.SKIPPED]),
         time=f"{sdk.took_s:.3f}",
         timestamp=report.started_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         hostname="localhost",
@@ -83,10 +82,11 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
     text = "\n".join([*lines, *(f"cause: {cause}" for cause in causes)])
     kind = causes[0] if causes else ""
     first = check.got[0] if check.got else check.result.value
-    if check.result in _FAILURES:
+    status = CHECK_STATUS[check.result]
+    if status is OutcomeStatus.FAILED:
         message = f"passes, but is listed as known to fail: {check.known}"
         _add(element, "failure", first if check.result is Result.FAIL else message, text, kind)
-    elif check.result in _ERRORS:
+    elif status is OutcomeStatus.ERROR:
         _add(element, "error", f"{check.result.value}: {first}", text, kind)
     elif check.result is Result.NOT_APPLICABLE:
         ET.SubElement(element, "skipped", message=_clean_line(first))

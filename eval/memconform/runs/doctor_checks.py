@@ -113,7 +113,12 @@ class Checks:
             response = await SCENARIOS[scenario].put(
                 self._client, _ASKED, self._settings(self._default_mode())
             )
-            return f"answered {response.text!r} with {len(response.citations)} citations"
+            detail = f"answered {response.text!r} with {len(response.citations)} citations"
+            if _EXPECTED.casefold() not in response.text.casefold():
+                detail += f", without {_EXPECTED!r}: answers of this reader will score low"
+                if self._runner.upstream == "own" and self._runner.can_be_scripted:
+                    detail += "; --upstream scripted has another"
+            return detail
 
         return check
 

@@ -30,9 +30,8 @@ from memconform.runs.events import (
 from memconform.runs.journal import Journal
 from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import open_brain, read_version, verify_claims
+from memconform.runs.preflight import advise, open_brain, read_version, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
-from memconform.runs.remedies import flag_remedy
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
@@ -184,9 +183,7 @@ async def _stages(
             journal=journal,
             verifier=verifier,
             auto_modes=auto_modes,
-            advise=lambda error: flag_remedy(
-                error.code, error.message, runner, rank_by=plan.settings.rank_by
-            ),
+            advise=lambda error: advise(error, plan, runner),
             reverify=plan.reverify,
             watch=watch,
         )

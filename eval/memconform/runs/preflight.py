@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
@@ -13,7 +13,7 @@ from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
 from memconform.runs.plan import Plan
-from memconform.runs.remedies import mode_remedy
+from memconform.runs.remedies import flag_remedy, mode_remedy
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _DELETE_SECONDS = 10.0
@@ -59,7 +59,14 @@ async def open_brain(
         return
     seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
     try:
-        async with seeding as seeded:
+        async with AsyncExitStack() as stack:
+            try:
+                seeded = await stack.enter_async_context(seeding)
+            except DaemonError as error:
+                cause = error.__cause__
+                if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
+                    error.hint = flag
+                raise
             yield seeded.counts, seeded
     finally:
         if plan.settings.brain is None and not runner.managed:
@@ -68,6 +75,11 @@ async def open_brain(
             with suppress(CallError, TimeoutError):
                 async with asyncio.timeout(_DELETE_SECONDS):
                     await client.delete_brain(brain)
+
+
+def advise(error: CallError, plan: Plan, runner: SdkRunner) -> str:
+    """What to type so that what failed in a run is measured; empty if no flag helps."""
+    return flag_remedy(error.code, error.message, runner, rank_by=plan.settings.rank_by)
 
 
 async def _existing_brain(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:

@@ -129,11 +129,22 @@ def flag_remedy(code: str, message: str, runner: SdkRunner, *, rank_by: RankBy =
         return f"measure with --mode {served['mode']}, as which it is served"
     if code == "reader_failed" and scripted:
         return "measure with --upstream scripted, whose reader answers without a model"
-    if code == "bad_trace" and "without reranking" in message:
-        if scripted and Mode.HYBRID_RERANK in runner.scripted_modes:
-            return "measure with --upstream scripted, which has a reranker"
-        return "measure with --mode hybrid, or configure a reranker"
+    if code == "bad_trace":
+        for fault, mode, service in _LACKING:
+            if fault in message:
+                offers = scripted and mode in runner.scripted_modes
+                upstream = f"measure with --upstream scripted, which has {service}"
+                less = Mode.HYBRID if mode is Mode.HYBRID_RERANK else Mode.BM25
+                other = f"measure with --mode {less.value}, or configure {service}"
+                return upstream if offers else other
     return ""
+
+
+_LACKING = (
+    ("without reranking", Mode.HYBRID_RERANK, "a reranker"),
+    ("without an embedder", Mode.HYBRID, "an embedder"),
+)
+"""Contradictions of traces, with a mode that needs what the daemon lacks."""
 
 
 def mode_remedy(error: CallError, mode: Mode, needed: Mode, runner: SdkRunner) -> str:

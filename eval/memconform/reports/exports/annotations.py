@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from memconform.printing.escaping import escape_line
 from memconform.printing.plurals import plural
 from memconform.redaction import redact
+from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.overview.headline import Grade, Statement
-from memconform.reports.overview.outcomes import Outcome, OutcomeStatus
+from memconform.reports.overview.outcomes import Outcome
 
 MOST = 10
 """GitHub shows ten annotations of a level for each step, and drops the rest without a notice."""

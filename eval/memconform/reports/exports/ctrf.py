@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from memconform import __version__
 from memconform.records import Record
-from memconform.reports.overview.outcomes import Outcome, OutcomeStatus
+from memconform.reports.check_status import OutcomeStatus
+from memconform.reports.overview.outcomes import Outcome
 from memconform.storage.writing import Sink
 
 Status = Literal["passed", "failed", "skipped", "pending", "other"]

@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
-from memconform.reports.overview.outcomes import Outcome, OutcomeStatus
+from memconform.reports.check_status import OutcomeStatus
+from memconform.reports.overview.outcomes import Outcome
 from memconform.storage.writing import Masked, Sink
 
 

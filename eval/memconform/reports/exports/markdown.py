@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
+from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.headline import Grade, Statement
-from memconform.reports.overview.outcomes import Outcome, OutcomeStatus
+from memconform.reports.overview.outcomes import Outcome
 from memconform.reports.overview.overview import Overview
 from memconform.reports.rates import pass_rate_text
 

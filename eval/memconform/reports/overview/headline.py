@@ -242,23 +242,32 @@ def _conformance(report: ConformReport) -> Iterator[Statement]:
 
 
 def _conformance_of(sdk: SdkResult) -> Iterator[Statement]:
+    """Sentences with the counts of the last line of `conform`: by result, of those that apply."""
     link = fragment("conformance", sdk=sdk.sdk)
     counts = sdk.counts()
-    checks = plural(sum(counts.values()), "check", spec=",")
+    checks = plural(sdk.applicable(), "check", spec=",")
     if sdk.exit_code is ExitCode.OK:
-        yield Statement(Grade.GOOD, f"{sdk.sdk} honours the contract in {checks}", link)
+        text = f"{sdk.sdk} honours the contract in {checks}"
+        if counts[Result.XFAIL]:
+            text += f" except for {plural(counts[Result.XFAIL], 'known failure', spec=',')}"
+        yield Statement(Grade.GOOD, text, link)
         return
-    failed = counts[Result.FAIL] + counts[Result.XPASS]
-    unknown = counts[Result.UNTESTABLE] + counts[Result.ERROR]
-    if failed:
+    if failed := counts[Result.FAIL]:
         yield Statement(Grade.BAD, f"{sdk.sdk} fails {failed:,} of {checks} of the contract", link)
+    if listed := counts[Result.XPASS]:
+        text = f"{sdk.sdk} passes {listed:,} of {checks} that a list says it fails"
+        yield Statement(Grade.BAD, text, link)
     if sdk.stale_known:
         entries = plural(len(sdk.stale_known), "known failure")
         yield Statement(Grade.BAD, f"{sdk.sdk} no longer has {entries} that a list names", link)
+    unknown = counts[Result.UNTESTABLE]
     if unknown or sdk.problems:
-        text = f"{sdk.sdk} could not be tested in {plural(unknown, 'check')} of the contract"
+        text = f"{sdk.sdk} could not be tested in {unknown:,} of {checks} of the contract"
         yield Statement(Grade.UNKNOWN, text, link)
-    if not counts[Result.PASS] and not failed and not unknown:
+    if bugs := counts[Result.ERROR]:
+        text = f"a bug in memconform or in a case ended {bugs:,} of {checks} of {sdk.sdk}"
+        yield Statement(Grade.UNKNOWN, text, link)
+    if sdk.exit_code is ExitCode.NOTHING_SELECTED:
         yield Statement(Grade.UNKNOWN, f"{sdk.sdk} passed no check of the contract", link)
 
 

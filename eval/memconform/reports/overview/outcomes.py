@@ -2,27 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from memconform.bench.records import BenchReport
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Check, Result
 from memconform.fuzzing.results import FuzzReport
+from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.scoring.statuses import QuestionStatus
-
-
-class OutcomeStatus(StrEnum):
-    """The kinds of results that formats of tests tell apart."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    """Measured, and wrong."""
-    ERROR = "error"
-    """Not measured, which is no failure of what was tested."""
-    SKIPPED = "skipped"
-    """Not applicable, or known to fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +42,6 @@ _QUESTION = {
     QuestionStatus.NOT_APPLICABLE: OutcomeStatus.SKIPPED,
 }
 """Every other status is an error."""
-
-_CHECK = {
-    Result.PASS: OutcomeStatus.PASSED,
-    Result.WARN: OutcomeStatus.PASSED,
-    Result.FAIL: OutcomeStatus.FAILED,
-    Result.XPASS: OutcomeStatus.FAILED,
-    Result.XFAIL: OutcomeStatus.SKIPPED,
-    Result.NOT_APPLICABLE: OutcomeStatus.SKIPPED,
-    Result.UNTESTABLE: OutcomeStatus.ERROR,
-    Result.ERROR: OutcomeStatus.ERROR,
-}
 
 
 def outcomes(overview: Overview) -> list[Outcome]:
@@ -147,7 +124,7 @@ def _check(sdk: str, title: str, check: Check, ms: float) -> Outcome:
         message = f"known to fail: {check.known}"
     passed = check.result is Result.PASS
     return Outcome(
-        sdk, CONFORMANCE, check.id, title, _CHECK[check.result], check.result.value,
+        sdk, CONFORMANCE, check.id, title, CHECK_STATUS[check.result], check.result.value,
         "" if passed else message, "" if passed else "\n".join(filter(None, lines)), ms,
         tuple(check.rules),
     )  # fmt: skip
