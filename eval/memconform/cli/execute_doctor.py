@@ -69,7 +69,8 @@ async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
     if block := toml(helpful):
-        for line in ("", "These lines in the sdk.toml would help (docs/DIALECTS.md):", ""):
+        where = "the sdk.toml" if runner.managed else "an sdk.toml with [serve] url"
+        for line in ("", f"These lines in {where} would help (docs/DIALECTS.md):", ""):
             echo(line)
         for line in (*block.splitlines(), ""):
             echo(line)
