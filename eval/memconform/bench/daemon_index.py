@@ -105,7 +105,14 @@ class DaemonIndex:
                 ranked = len(ranking)
                 if task.wants_memories:
                     items, ranked = chunks, len(answer.chunks)
-                require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
+                require_complete(
+                    (chunks, items),
+                    task.depth,
+                    request.top_k,
+                    answer,
+                    ranked=ranked,
+                    is_own=self.is_own,
+                )
         except CallError as error:
             monitor.failed(error)
             proven.queries.failed(error)
@@ -221,18 +228,22 @@ def require_complete(
     answer: SearchResponse | Retrieve,
     *,
     ranked: int,
+    is_own: bool,
 ) -> None:
     """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
 
     `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
-    items in the answer.
+    items in the answer, `is_own` says that the daemon speaks the contract without a dialect. By the
+    contract a search with vectors ranks all chunks; another daemon may leave some out, such as
+    those of a session that it has shown already, and its users get no more. None at all is a fault.
 
     Raises:
         ContractViolatedError: if the ranking is too short (`short_ranking`).
     """
     chunks, items = searchable_counts
     truncated = len(answer.chunks) == top_k < chunks
-    if ranked < min(depth, items) and (truncated or answer.trace.embedder_used):
+    ranks_all = answer.trace.embedder_used and (is_own or not ranked)
+    if ranked < min(depth, items) and (truncated or ranks_all):
         raise ContractViolatedError(
             "short_ranking",
             f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"

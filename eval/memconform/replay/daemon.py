@@ -183,7 +183,8 @@ class BrainIndex:
         if isinstance(answer, Retrieve) and not self.is_own and answer.chunks:
             return
         chunks, top_k = self._searchable(sessions, filters), self.settings.top_k
-        require_complete((chunks, chunks), top_k, top_k, answer, ranked=len(answer.chunks))
+        ranked = len(answer.chunks)
+        require_complete((chunks, chunks), top_k, top_k, answer, ranked=ranked, is_own=self.is_own)
 
     def _usable_monitor(self) -> DaemonMonitor:
         if self.session.monitor.halted is not None:
