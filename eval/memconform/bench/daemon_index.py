@@ -21,6 +21,7 @@ from memconform.contract.core import (
     Tuning,
     score_rise,
 )
+from memconform.contract.dialect import Dialect
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
@@ -88,6 +89,7 @@ class DaemonIndex:
         if monitor.halted is not None:
             raise monitor.halted
         request = self._request(task, strategy)
+        is_complete = True
         try:
             while True:
                 search = client.search(self.brain, request)
@@ -104,7 +106,10 @@ class DaemonIndex:
                 ranked = len(ranking)
                 if task.wants_memories:
                     items, ranked = chunks, len(answer.chunks)
-                require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
+                is_complete = require_complete(
+                    (chunks, items), task.depth, request.top_k, answer,
+                    ranked=ranked, dialect=client.dialect,
+                )  # fmt: skip
         except CallError as error:
             monitor.failed(error)
             proven.queries.failed(error)
@@ -121,6 +126,7 @@ class DaemonIndex:
             timings.daemon_ms,
             rises=rises,
             null_chunks=answer.was_null,
+            is_short=not is_complete,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
@@ -219,23 +225,30 @@ def require_complete(
     answer: SearchResponse | Retrieve,
     *,
     ranked: int,
-) -> None:
+    dialect: Dialect | None = None,
+) -> bool:
     """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
 
     `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
     items in the answer.
+
+    Returns:
+        Whether the ranking is complete; one of a daemon that drops duplicates may not be.
 
     Raises:
         ContractViolatedError: if the ranking is too short (`short_ranking`).
     """
     chunks, items = searchable_counts
     truncated = len(answer.chunks) == top_k < chunks
-    if ranked < min(depth, items) and (truncated or answer.trace.embedder_used):
-        raise ContractViolatedError(
-            "short_ranking",
-            f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
-            " items are needed",
-        )
+    if ranked >= min(depth, items) or not (truncated or answer.trace.embedder_used):
+        return True
+    if dialect is not None and dialect.drops_duplicates and answer.chunks and not truncated:
+        return False
+    raise ContractViolatedError(
+        "short_ranking",
+        f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
+        " items are needed",
+    )
 
 
 def require_strategy(

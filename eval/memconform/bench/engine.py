@@ -285,6 +285,7 @@ async def _run_query(
             "daemon_ms": result.daemon_ms,
             "rises": result.rises,
             "null_chunks": result.null_chunks,
+            "is_short": result.is_short,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

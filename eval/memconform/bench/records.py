@@ -116,6 +116,9 @@ class QueryRecord(Record):
     results."""
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    is_short: bool = False
+    """Whether it ranks fewer items than there are, which a dialect with `drops_duplicates` accepts.
+    """
     null_chunks: bool = False
     """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
@@ -242,6 +245,8 @@ class Row(Record):
     disagree, and the latencies mean nothing."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    short_rankings: int = 0
+    """Number of rankings with fewer items than there are, which a dialect accepts."""
     null_lists: int = 0
     """Number of empty rankings for which null was sent, which violates core.search.shape."""
     rerank_adds_ms: QuantileSummary | None = None

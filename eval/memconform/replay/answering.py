@@ -188,6 +188,7 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
             "rises": record.rises,
             "null_chunks": record.null_chunks,
+            "is_short": record.is_short,
             "retrieval_ms": record.latency_ms,
             "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,

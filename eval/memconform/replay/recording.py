@@ -25,6 +25,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         answer=retrieved.answer,
         rises=retrieved.rises,
         null_chunks=retrieved.null_chunks,
+        is_short=retrieved.is_short,
         redacted=secret,
     )
 

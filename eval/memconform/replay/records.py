@@ -104,6 +104,9 @@ class RetrievalRecord(Record):
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
+    is_short: bool = False
+    """Whether a search had fewer hits than there are, which a dialect with `drops_duplicates`
+    accepts."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -157,6 +160,8 @@ class LmeQuestion(Record):
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
+    is_short: bool = False
+    """Whether a search had fewer hits than there are, which a dialect accepts."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -246,6 +251,8 @@ class LmeResult(HostOrigin, ReportHeader):
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`
     accepts."""
+    short_rankings: int = 0
+    """Number of questions with fewer hits than there are, which a dialect accepts."""
     null_lists: int = 0
     """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None

@@ -51,6 +51,7 @@ async def answer_with_tools(
         answer=answer.answer,
         rises=any(each.rises for each in searches),
         null_chunks=any(each.null_chunks for each in searches),
+        is_short=any(each.is_short for each in searches),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -203,6 +203,11 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     return rows
 
 
+def short_rankings(count: int) -> str:
+    """Describe rankings that a daemon has shortened, as its dialect declares."""
+    return f"fewer hits than requested in {plural(count, 'ranking')}: it drops near duplicates"
+
+
 def null_lists(count: int) -> str:
     """Describe empty rankings for which a daemon sent null, which count as empty."""
     return f"chunks is null, not [], in {plural(count, 'empty ranking')} (core.search.shape)"

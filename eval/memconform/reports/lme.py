@@ -28,7 +28,7 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import null_lists, table_console
+from memconform.reports.console import null_lists, short_rankings, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -114,16 +114,20 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
 
 
 def violation_notes(results: Sequence[LmeResult]) -> list[str]:
-    """A line for each SDK whose scores contradict its order, or that found null."""
-    rising = [
-        f"{result.sdk}: scores rise in the rankings of {plural(result.rising_scores, 'question')}"
-        " (core.search.order), ranked by position"
-        for result in results
-        if result.rising_scores
-    ]
-    return rising + [
-        f"{result.sdk}: {null_lists(result.null_lists)}" for result in results if result.null_lists
-    ]
+    """Lines for the SDKs whose rankings are measured although they violate the contract."""
+    notes = []
+    for result in results:
+        if result.rising_scores:
+            questions = plural(result.rising_scores, "question")
+            notes.append(
+                f"{result.sdk}: scores rise in the rankings of {questions} (core.search.order),"
+                " ranked by position"
+            )
+        if result.short_rankings:
+            notes.append(f"{result.sdk}: {short_rankings(result.short_rankings)}")
+        if result.null_lists:
+            notes.append(f"{result.sdk}: {null_lists(result.null_lists)}")
+    return notes
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:
