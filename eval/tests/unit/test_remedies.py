@@ -113,7 +113,7 @@ def test_a_remedy_names_only_what_is_not_in_use(tmp_path: Path, code: str, messa
     offered = flag_remedy(code, message, own)
     assert ("--upstream scripted" in offered) == (code in ("reader_failed", "bad_trace"))
     for upstream in ("scripted", None):
-        other = flag_remedy(code, message, _runner(tmp_path, upstream=upstream))  # type: ignore[arg-type]
+        other = flag_remedy(code, message, _runner(tmp_path, upstream=upstream))
         assert "--upstream" not in other
     assert "--rank-by" not in flag_remedy(code, message, own, rank_by="position")
 
