@@ -22,6 +22,7 @@ from memconform.contract.core import (
     rerank_skip,
     score_rise,
 )
+from memconform.contract.dialect import Dialect
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
@@ -89,6 +90,7 @@ class DaemonIndex:
         if monitor.halted is not None:
             raise monitor.halted
         request = self._request(task, strategy)
+        is_complete = True
         try:
             while True:
                 search = client.search(self.brain, request)
@@ -105,14 +107,10 @@ class DaemonIndex:
                 ranked = len(ranking)
                 if task.wants_memories:
                     items, ranked = chunks, len(answer.chunks)
-                require_complete(
-                    (chunks, items),
-                    task.depth,
-                    request.top_k,
-                    answer,
-                    ranked=ranked,
-                    is_own=self.is_own,
-                )
+                is_complete = require_complete(
+                    (chunks, items), task.depth, request.top_k, answer,
+                    ranked=ranked, dialect=client.dialect,
+                )  # fmt: skip
         except CallError as error:
             monitor.failed(error)
             proven.queries.failed(error)
@@ -130,6 +128,7 @@ class DaemonIndex:
             rises=rises,
             rerank_skip=rerank_skip(answer.trace),
             null_chunks=answer.was_null,
+            is_short=not is_complete,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
@@ -228,27 +227,30 @@ def require_complete(
     answer: SearchResponse | Retrieve,
     *,
     ranked: int,
-    is_own: bool,
-) -> None:
+    dialect: Dialect | None = None,
+) -> bool:
     """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
 
     `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
-    items in the answer, `is_own` says that the daemon speaks the contract without a dialect. By the
-    contract a search with vectors ranks all chunks; another daemon may leave some out, such as
-    those of a session that it has shown already, and its users get no more. None at all is a fault.
+    items in the answer.
+
+    Returns:
+        Whether the ranking is complete; one of a daemon that drops duplicates may not be.
 
     Raises:
         ContractViolatedError: if the ranking is too short (`short_ranking`).
     """
     chunks, items = searchable_counts
     truncated = len(answer.chunks) == top_k < chunks
-    ranks_all = answer.trace.embedder_used and (is_own or not ranked)
-    if ranked < min(depth, items) and (truncated or ranks_all):
-        raise ContractViolatedError(
-            "short_ranking",
-            f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
-            " items are needed",
-        )
+    if ranked >= min(depth, items) or not (truncated or answer.trace.embedder_used):
+        return True
+    if dialect is not None and dialect.drops_duplicates and answer.chunks and not truncated:
+        return False
+    raise ContractViolatedError(
+        "short_ranking",
+        f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
+        " items are needed",
+    )
 
 
 def require_strategy(

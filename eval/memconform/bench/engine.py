@@ -286,6 +286,7 @@ async def _run_query(
             "rises": result.rises,
             "rerank_skip": result.rerank_skip,
             "null_chunks": result.null_chunks,
+            "is_short": result.is_short,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

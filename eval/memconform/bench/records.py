@@ -116,6 +116,9 @@ class QueryRecord(Record):
     results."""
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    is_short: bool = False
+    """Whether it ranks fewer items than there are, which a dialect with `drops_duplicates` accepts.
+    """
     rerank_skip: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
@@ -244,6 +247,8 @@ class Row(Record):
     disagree, and the latencies mean nothing."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    short_rankings: int = 0
+    """Number of rankings with fewer items than there are, which a dialect accepts."""
     rerank_skips: dict[str, int] = Field(default_factory=dict)
     """Number of queries in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     null_lists: int = 0

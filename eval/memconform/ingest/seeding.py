@@ -13,21 +13,19 @@ from typing import Literal
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.core import NO_CHUNKS, Brain, Ingested, IngestFile
-from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, RestartableDaemon, SdkRunner
 from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError, UsageError
+from memconform.ingest.counts import incomplete, require_counts, wait_until_indexed
 from memconform.ingest.documents import Corpus, Document
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.legs import (
-    INCOMPLETE_HINT,
     find_legs,
     honours_filters,
     matching_queries,
     unsettled_mode,
 )
-from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver
 from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
@@ -229,7 +227,7 @@ class _Seeder:
         """Wait until nothing is pending, and compare counts; `elapsed` are the seconds so far."""
         started = time.perf_counter()
         counts = await wait_until_indexed(self.client, self.brain, self._patience)
-        _require_counts(counts, self.ingested)
+        require_counts(counts, self.ingested)
         _, query = next(matching_queries(self.ingested), ("", ""))
         if not query:
             raise UsageError(
@@ -376,7 +374,7 @@ async def _ingest(
     else:
         answers = [await client.ingest_file(brain, body) for body in bodies]
     if len(answers) != len(batch):
-        raise _incomplete(f"{len(batch)} documents were sent, but {len(answers)} acknowledged")
+        raise incomplete(f"{len(batch)} documents were sent, but {len(answers)} acknowledged")
     for document, answer in zip(batch, answers, strict=True):
         _require_same_document(document, answer)
     return answers
@@ -385,54 +383,7 @@ async def _ingest(
 def _require_same_document(document: Document, answer: Ingested) -> None:
     size = len(document.content)
     if answer.path != document.path or answer.bytes not in (None, size):
-        raise _incomplete(
+        raise incomplete(
             f"{document.path} ({size} bytes) was acknowledged as {answer.path}"
             f" ({answer.bytes} bytes)"
         )
-
-
-async def wait_until_indexed(
-    client: ContractClient, brain: str, seconds: float | None = None
-) -> Brain:
-    """Wait until no document is pending, if the daemon says so; returns the brain's counts.
-
-    Raises:
-        CallError: if the daemon does not answer.
-        DaemonError: `index_incomplete` if documents are still pending after `seconds`, or after
-            the client's gap timeout.
-    """
-    timeout = seconds or client.timeouts.gap
-    deadline = time.monotonic() + timeout
-    while (counts := await client.brain(brain)).pending:
-        if time.monotonic() > deadline:
-            raise _incomplete(
-                f"{counts.pending} documents of brain {brain!r} are still pending after"
-                f" {timeout:g} s"
-            )
-        await asyncio.sleep(0.1)
-    return counts
-
-
-def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
-    if counts.documents not in (None, len(ingested)):
-        raise _incomplete(
-            f"{len(ingested)} documents were sent, but the brain counts {counts.documents}"
-        )
-    chunk_counts = [ingested.chunk_count(path) for path in ingested.paths]
-    for path, count in zip(ingested.paths, chunk_counts, strict=True):
-        # A file name that begins with `_` is stored but not indexed (core.ingest.hidden).
-        if count != 0 or path.rpartition("/")[2].startswith("_"):
-            continue
-        if terms(searchable_text(ingested.document(path))):
-            raise _incomplete(f"{path} contains words but was acknowledged with no chunks")
-    if counts.chunks is None or None in chunk_counts:
-        return
-    chunks = sum(count or 0 for count in chunk_counts)
-    if counts.chunks != chunks:
-        raise _incomplete(
-            f"{chunks} chunks were acknowledged, but the brain counts {counts.chunks}"
-        )
-
-
-def _incomplete(message: str) -> DaemonError:
-    return DaemonError(message, code="index_incomplete", hint=INCOMPLETE_HINT)

@@ -15,8 +15,9 @@ from memconform.daemons.ports import listens
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
+from memconform.ingest.counts import wait_until_indexed
 from memconform.ingest.proof import AGAIN
-from memconform.ingest.seeding import SeededBrain, wait_until_indexed
+from memconform.ingest.seeding import SeededBrain
 
 DOUBTFUL = frozenset({"out_of_step", "connection_broken", "unreachable"})
 """Codes of failed calls after which the whole index is proven again: a part of the daemon may have

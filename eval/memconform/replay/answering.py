@@ -189,6 +189,7 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "rises": record.rises,
             "rerank_skip": record.rerank_skip,
             "null_chunks": record.null_chunks,
+            "is_short": record.is_short,
             "retrieval_ms": record.latency_ms,
             "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,

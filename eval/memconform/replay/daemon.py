@@ -53,6 +53,8 @@ class Retrieved:
     """Why a search in mode hybrid-rerank was not reranked; None if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null."""
+    is_short: bool = False
+    """Whether it has fewer hits than there are, because the daemon drops near duplicates."""
 
 
 @dataclass(slots=True)
@@ -116,8 +118,9 @@ class BrainIndex:
             require_strategy(answer.trace, request, self.auto_modes)
             self._require_filtered(answer.chunks, sessions, request.filters)
             # A query without terms finds nothing in any mode.
-            if terms(request.query):
-                self._require_complete(answer, sessions, request.filters)
+            is_complete = not terms(request.query) or self._require_complete(
+                answer, sessions, request.filters
+            )
         except CallError as error:
             self._failed(error)
             raise
@@ -132,6 +135,7 @@ class BrainIndex:
             rises=_rises(answer.chunks),
             rerank_skip=rerank_skip(answer.trace),
             null_chunks=answer.was_null,
+            is_short=not is_complete,
         )
 
     async def ask(self, question: Question) -> Retrieved:
@@ -151,8 +155,9 @@ class BrainIndex:
             asked, timings = await monitor.call(self.session.client.ask(self.brain, request))
             require_strategy(asked.retrieve.trace, search, self.auto_modes)
             self._require_filtered(asked.retrieve.chunks, sessions, request.filters)
-            if terms(request.question):
-                self._require_complete(asked.retrieve, sessions, request.filters)
+            is_complete = not terms(request.question) or self._require_complete(
+                asked.retrieve, sessions, request.filters
+            )
         except CallError as error:
             self._failed(error)
             raise
@@ -167,6 +172,7 @@ class BrainIndex:
             rises=_rises(asked.retrieve.chunks),
             rerank_skip=rerank_skip(asked.retrieve.trace),
             null_chunks=asked.retrieve.was_null,
+            is_short=not is_complete,
         )
 
     def _require_complete(
@@ -174,17 +180,19 @@ class BrainIndex:
         answer: SearchResponse | Retrieve,
         sessions: Collection[str],
         filters: Filters | None,
-    ) -> None:
-        """Raise ContractViolatedError (`short_ranking`) if chunks are missing that there are.
+    ) -> bool:
+        """Whether no chunk is missing; raises ContractViolatedError (`short_ranking`) for a fault.
 
         A reader with a dialect may not know how many it is asked for; of it, only nothing at all is
         an error.
         """
         if isinstance(answer, Retrieve) and not self.is_own and answer.chunks:
-            return
+            return True
         chunks, top_k = self._searchable(sessions, filters), self.settings.top_k
-        ranked = len(answer.chunks)
-        require_complete((chunks, chunks), top_k, top_k, answer, ranked=ranked, is_own=self.is_own)
+        return require_complete(
+            (chunks, chunks), top_k, top_k, answer,
+            ranked=len(answer.chunks), dialect=self.session.client.dialect,
+        )  # fmt: skip
 
     def _usable_monitor(self) -> DaemonMonitor:
         if self.session.monitor.halted is not None:

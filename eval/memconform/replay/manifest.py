@@ -165,6 +165,9 @@ def _require_equal(folder: Path, mine: Mapping[str, object]) -> None:
             hint="give a new folder as --output",
         ) from error
     theirs = earlier.settings.model_dump(mode="json") | {"parts": earlier.parts}
+    if set(theirs["parts"]) < set(parts := _names(mine.get("parts"))):
+        # An SDK that could not be built before is built now, and joins the others.
+        theirs["parts"] = parts
     if differing := [name for name in mine if mine[name] != theirs[name]]:
         raise UsageError(
             f"{folder} holds a replay with other settings: {', '.join(differing)}",
@@ -174,6 +177,10 @@ def _require_equal(folder: Path, mine: Mapping[str, object]) -> None:
                 f"{name} is {_DECIDED_BY[name]}" for name in differing if name in _DECIDED_BY
             ),
         )
+
+
+def _names(parts: object) -> list[str]:
+    return [str(each) for each in parts] if isinstance(parts, list) else []
 
 
 _DECIDED_BY = {

@@ -26,6 +26,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         rises=retrieved.rises,
         rerank_skip=retrieved.rerank_skip,
         null_chunks=retrieved.null_chunks,
+        is_short=retrieved.is_short,
         redacted=secret,
     )
 

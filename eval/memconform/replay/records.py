@@ -106,6 +106,9 @@ class RetrievalRecord(Record):
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
+    is_short: bool = False
+    """Whether a search had fewer hits than there are, which a dialect with `drops_duplicates`
+    accepts."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -161,6 +164,8 @@ class LmeQuestion(Record):
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
+    is_short: bool = False
+    """Whether a search had fewer hits than there are, which a dialect accepts."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -252,6 +257,8 @@ class LmeResult(HostOrigin, ReportHeader):
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`
     accepts."""
+    short_rankings: int = 0
+    """Number of questions with fewer hits than there are, which a dialect accepts."""
     null_lists: int = 0
     """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None

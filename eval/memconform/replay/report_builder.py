@@ -103,6 +103,7 @@ class ResultBuilder:
             retrieval=_retrieval(plan, rows) if part.control is None else {},
             rerank_skips=count_skips(row.rerank_skip for row in rows),
             rising_scores=sum(row.rises for row in rows),
+            short_rankings=sum(row.is_short for row in rows),
             null_lists=sum(row.null_chunks for row in rows),
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(

@@ -52,6 +52,7 @@ async def answer_with_tools(
         rises=any(each.rises for each in searches),
         rerank_skip=next(filter(None, (each.rerank_skip for each in searches)), None),
         null_chunks=any(each.null_chunks for each in searches),
+        is_short=any(each.is_short for each in searches),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -1,6 +1,6 @@
 """Bench reports: tables on the terminal and in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
@@ -20,7 +20,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import null_lists, skipped, table_console
+from memconform.reports.console import null_lists, short_rankings, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -265,6 +265,23 @@ def _mebibytes(value: int | None) -> str:
     return _MISSING if value is None else f"{value / 2**20:,.0f}"
 
 
+def _row_notes(row: Row) -> Iterator[str]:
+    """Lines about what a row is measured in spite of."""
+    name = _name(row)
+    if row.rising_scores:
+        rankings = plural(row.rising_scores, "ranking")
+        yield f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
+    if row.short_rankings:
+        yield f"{name}: {short_rankings(row.short_rankings)}"
+    if row.rerank_skips:
+        yield f"{name}: reranking {skipped(row.rerank_skips, row.queries)}"
+    if row.null_lists:
+        yield f"{name}: {null_lists(row.null_lists)}"
+    if row.unanswered:
+        queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
+        yield f"{name}: its own reader did not answer {queries}; --resume asks again"
+
+
 def _footnotes(report: BenchReport) -> list[str]:
     source = report.source
     lines = []
@@ -287,22 +304,7 @@ def _footnotes(report: BenchReport) -> list[str]:
     lines += _rank_notes(report)
     lines += _errata_notes(report)
     lines += _latency_notes(report)
-    for row in report.rows:
-        if row.rising_scores:
-            name = _name(row)
-            rankings = plural(row.rising_scores, "ranking")
-            lines.append(
-                f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
-            )
-        if row.rerank_skips:
-            lines.append(f"{_name(row)}: reranking {skipped(row.rerank_skips, row.queries)}")
-        if row.null_lists:
-            lines.append(f"{_name(row)}: {null_lists(row.null_lists)}")
-        if row.unanswered:
-            queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
-            lines.append(
-                f"{_name(row)}: its own reader did not answer {queries}; --resume asks again"
-            )
+    lines += [line for row in report.rows for line in _row_notes(row)]
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:

@@ -201,6 +201,11 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     return rows
 
 
+def short_rankings(count: int) -> str:
+    """Describe rankings that a daemon has shortened, as its dialect declares."""
+    return f"fewer hits than requested in {plural(count, 'ranking')}: it drops near duplicates"
+
+
 def skipped(reasons: Mapping[str, int], total: int) -> str:
     """Describe why so many of `total` questions or queries were not reranked."""
     counted = ", ".join(f"{reason} {count}" for reason, count in reasons.items())

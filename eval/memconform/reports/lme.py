@@ -28,7 +28,7 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import null_lists, skipped, table_console
+from memconform.reports.console import null_lists, short_rankings, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -124,6 +124,8 @@ def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
                 f"{result.sdk}: scores rise in the rankings of {questions} (core.search.order),"
                 " ranked by position"
             )
+        if result.short_rankings:
+            yield f"{result.sdk}: {short_rankings(result.short_rankings)}"
         if result.null_lists:
             yield f"{result.sdk}: {null_lists(result.null_lists)}"
 

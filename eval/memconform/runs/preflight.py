@@ -11,7 +11,8 @@ from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, UNCONFIRMED, Mode
 from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
+from memconform.ingest.counts import wait_until_indexed
+from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.runs.plan import Plan
 from memconform.runs.remedies import flag_remedy, mode_remedy
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode

@@ -94,6 +94,8 @@ class _Daemon(ScriptedDaemon):
             lost = next(iter(brain.documents))
             chunks = [chunk for chunk in chunks if chunk["path"] != lost]
         result["chunks"] = chunks[: body["topK"]]
+        if fault == "shortens" and query.endswith("?"):
+            result["chunks"] = result["chunks"][:5]
         if fault == "reorders":
             for score, chunk in enumerate(result["chunks"]):
                 chunk["score"] = float(score)
@@ -238,6 +240,18 @@ async def test_a_resumed_bench_keeps_the_rows_of_the_mode_that_was_proven(tmp_pa
     last = [each async for each in execute_bench(again.plan, again.folder, kept)][-1]
     assert isinstance(last, BenchFinished)
     assert [row.measured for row in last.report.rows] == [True, True]
+
+
+@pytest.mark.parametrize("declared", [False, True])
+async def test_a_ranking_without_near_duplicates_is_measured_if_the_dialect_says_so(
+    tmp_path: Path, *, declared: bool
+) -> None:
+    """A public daemon returned 19 of 20 chunks, and the question was lost."""
+    runner = _Runner(_Daemon("shortens"), dialect=Dialect(drops_duplicates=declared))
+    report, _, _ = await _bench(tmp_path, runner, modes="hybrid")
+    row = _row(report, "hybrid")
+    assert (row.measured, row.short_rankings) == (declared, 6 if declared else 0)
+    assert declared or "short_ranking" in row.why[0]
 
 
 async def test_a_question_that_finds_null_is_measured_as_an_empty_ranking(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Compares what a brain counts with what was sent to it."""
+
+import asyncio
+import time
+
+from memconform.client.client import ContractClient
+from memconform.contract.core import Brain
+from memconform.contract.terms import terms
+from memconform.errors import DaemonError
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.legs import INCOMPLETE_HINT
+from memconform.ingest.probing import searchable_text
+
+
+async def wait_until_indexed(
+    client: ContractClient, brain: str, seconds: float | None = None
+) -> Brain:
+    """Wait until no document is pending, if the daemon says so; returns the brain's counts.
+
+    Raises:
+        CallError: if the daemon does not answer.
+        DaemonError: `index_incomplete` if documents are still pending after `seconds`, or after
+            the client's gap timeout.
+    """
+    timeout = seconds or client.timeouts.gap
+    deadline = time.monotonic() + timeout
+    while (counts := await client.brain(brain)).pending:
+        if time.monotonic() > deadline:
+            raise incomplete(
+                f"{counts.pending} documents of brain {brain!r} are still pending after"
+                f" {timeout:g} s"
+            )
+        await asyncio.sleep(0.1)
+    return counts
+
+
+def require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
+    """Raise DaemonError (`index_incomplete`) for counts of other documents than were ingested."""
+    if counts.documents not in (None, len(ingested)):
+        raise incomplete(
+            f"{len(ingested)} documents were sent, but the brain counts {counts.documents}"
+        )
+    chunk_counts = [ingested.chunk_count(path) for path in ingested.paths]
+    for path, count in zip(ingested.paths, chunk_counts, strict=True):
+        # A file name that begins with `_` is stored but not indexed (core.ingest.hidden).
+        if count != 0 or path.rpartition("/")[2].startswith("_"):
+            continue
+        if terms(searchable_text(ingested.document(path))):
+            raise incomplete(f"{path} contains words but was acknowledged with no chunks")
+    if counts.chunks is None or None in chunk_counts:
+        return
+    chunks = sum(count or 0 for count in chunk_counts)
+    if counts.chunks != chunks:
+        raise incomplete(f"{chunks} chunks were acknowledged, but the brain counts {counts.chunks}")
+
+
+def incomplete(message: str) -> DaemonError:
+    """The error of an index that lacks a part of what was sent."""
+    return DaemonError(message, code="index_incomplete", hint=INCOMPLETE_HINT)
