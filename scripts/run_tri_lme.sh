@@ -10,6 +10,10 @@ case ${1:-} in
     exit
     ;;
 esac
+for name in S_DATASET S_DATASET_SHA256 SHARED_JB_HOME RESULTS_DIR RUN_VERBATIM_RETRIEVAL; do
+  refuse_set "$name" "it is a variable of run_lme_modes.sh"
+done
+lme_shared_flags
 read -ra sdks <<<"${SDKS:-ts go py}"
 for sdk in "${sdks[@]}"; do flags+=(--sdk "$sdk"); done
 exec "$scripts/../.venv/bin/memconform" lme tri "${flags[@]}" "$@"

@@ -10,7 +10,7 @@ from memconform.errors import MemconformError
 class Record(BaseModel):
     """Frozen model that rejects unknown keys, NaN and infinities."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Failure(Record):
@@ -22,6 +22,8 @@ class Failure(Record):
     """The start of what the daemon sent."""
     curl: str = ""
     """A curl command that repeats the request."""
+    hint: str = ""
+    """What to type so that it is measured; empty if no flag helps."""
     wire: str | None = None
     """File in the run's folder with the transcript of the exchange."""
 
@@ -48,7 +50,7 @@ class Incident(Record):
 
 
 class SkipRecord(Record):
-    """An SDK of `--sdk all` that cannot run here or does not claim the requested feature."""
+    """An SDK that cannot run here or does not claim the requested feature."""
 
     sdk: str
     reason: str

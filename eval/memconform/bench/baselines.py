@@ -15,6 +15,7 @@ from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import COSINE, Strategy
 from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
+from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
 from memconform.upstream.embedders import Embedder
@@ -155,7 +156,7 @@ class _BaselineIndex:
     record: IndexRecord
     official_items: bool
 
-    async def verify(self) -> None:
+    async def verify(self, _: Mode | None) -> None:
         """Do nothing: an index in process cannot change."""
 
     async def search(self, task: Task, _: Strategy) -> SearchResult:

@@ -1,7 +1,7 @@
 """What a daemon has ingested as an index: verification, searches and answers of the contract."""
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.records import IndexRecord
@@ -19,27 +19,39 @@ from memconform.contract.core import (
     SearchResponse,
     Trace,
     Tuning,
+    rerank_skip,
     score_rise,
 )
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
+from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
-from memconform.ingest.verification import IndexVerifier
+from memconform.ingest.verification import IndexChangedError
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class ProvenMode:
+    """A mode in whose legs every document of an index was found."""
+
+    monitor: DaemonMonitor
+    """For the searches in this mode, which may be stuck while others are well."""
+    queries: QueryVerification
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonIndex:
     """A brain that holds the haystacks; implements `AnsweringIndex`."""
 
     client: ContractClient
-    monitor: DaemonMonitor
+    modes: Mapping[Mode, ProvenMode]
+    unproven: MutableMapping[Mode, DaemonError]
+    """Why the index is not, or no longer, proven in a mode."""
     reader: DaemonMonitor
     """For the calls of its own reader, which may be stuck while its search is well."""
     document_map: DocumentMap
-    verifier: IndexVerifier
     record: IndexRecord
     _: KW_ONLY
     brain: str
@@ -51,18 +63,29 @@ class DaemonIndex:
     """Chunks from which its own reader answers each question; None if it is not asked."""
     is_own: bool
     """Whether it speaks the contract itself, without a dialect."""
-    _queries: QueryVerification = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._queries = QueryVerification(self.verifier)
+    async def verify(self, mode: Mode | None) -> None:
+        """Check that the index still holds every document, in the legs of a mode.
 
-    async def verify(self) -> None:
-        if self.monitor.halted is not None:
-            raise self.monitor.halted
-        await self._queries.verify()
+        Whatever is found concerns this mode alone: a change of the whole index is found again when
+        the others are verified.
+        """
+        mode = mode or Mode.AUTO
+        proven = self.modes[mode]
+        if proven.monitor.halted is not None:
+            raise proven.monitor.halted
+        try:
+            await proven.queries.verify()
+        except IndexChangedError as error:
+            self.unproven[mode] = error
+            raise
+
+    def _proven(self, strategy: Strategy) -> ProvenMode:
+        return self.modes[strategy.mode or Mode.AUTO]
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
-        client, monitor = self.client, self.monitor
+        client, proven = self.client, self._proven(strategy)
+        monitor = proven.monitor
         if monitor.halted is not None:
             raise monitor.halted
         request = self._request(task, strategy)
@@ -84,12 +107,13 @@ class DaemonIndex:
                     items, ranked = chunks, len(answer.chunks)
                 require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
         except CallError as error:
-            self._failed(monitor, error)
+            monitor.failed(error)
+            proven.queries.failed(error)
             raise
         monitor.answered()
         missed = set(task.query.gold).difference(ranking)
         if missed:
-            self._queries.missed(self.document_map.paths(task.haystack, missed))
+            proven.queries.missed(self.document_map.paths(task.haystack, missed))
         rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
         return SearchResult(
             ranking,
@@ -97,6 +121,8 @@ class DaemonIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=rises,
+            rerank_skip=rerank_skip(answer.trace),
+            null_chunks=answer.was_null,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
@@ -105,8 +131,8 @@ class DaemonIndex:
 
         Its failures are those of a reader: they never count as failures of the daemon's search.
         """
-        client, monitor = self.client, self.reader
-        if (halted := self.monitor.halted or monitor.halted) is not None:
+        client, monitor, proven = self.client, self.reader, self._proven(strategy)
+        if (halted := proven.monitor.halted or monitor.halted) is not None:
             raise halted
         search = self._request(task, strategy)
         shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
@@ -124,7 +150,8 @@ class DaemonIndex:
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
             self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
         except CallError as error:
-            self._failed(monitor, error)
+            monitor.failed(error)
+            proven.queries.failed(error)
             raise
         monitor.answered()
         return OwnAnswer(asked.text, ranking)
@@ -143,11 +170,6 @@ class DaemonIndex:
                 f"the reader retrieved {chunks} chunks of {len(ranking)} items, and a search finds"
                 f" {len(found.ranking)} items; {top_k} chunks were requested",
             )
-
-    def _failed(self, monitor: DaemonMonitor, error: CallError) -> None:
-        """Count a failed call, and note a doubt that it casts on the index."""
-        monitor.failed(error)
-        self._queries.failed(error)
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

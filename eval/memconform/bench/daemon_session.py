@@ -36,7 +36,7 @@ async def daemon_session(
     connections: int,
     timeouts: Timeouts,
     headers: Mapping[str, str],
-    rank_by: RankBy = "score",
+    rank_by: RankBy | None = None,
 ) -> AsyncIterator[DaemonSession]:
     """Start a daemon in a new folder, and stop it on exit; its log stays, and its state does not.
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memconform.bench.daemon_index import DaemonIndex
+from memconform.bench.daemon_index import DaemonIndex, ProvenMode
 from memconform.bench.daemon_session import DaemonSession, daemon_session
 from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
@@ -21,8 +21,9 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
-from memconform.ingest.monitor import DaemonMonitor
-from memconform.ingest.seeding import seeded_brain
+from memconform.ingest.monitor import TIMEOUTS, DaemonMonitor
+from memconform.ingest.query_verification import QueryVerification
+from memconform.ingest.seeding import FilledBrain, SeededBrain, filled_brain
 from memconform.ingest.verification import IndexVerifier
 
 
@@ -61,6 +62,11 @@ class DaemonSystem:
         return f"mc-{self.run_id}"
 
     @property
+    def modes(self) -> list[Mode]:
+        """The modes in which it is searched, each once."""
+        return list(dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.strategies))
+
+    @property
     def ties(self) -> str | None:
         """By path, as core.search.order says: paths number the items, and chunks follow in order.
 
@@ -96,10 +102,12 @@ class DaemonSystem:
             rank_by=self.rank_by,
         ) as session:
             reader = DaemonMonitor(session.daemon)
+            monitors = {mode: DaemonMonitor(session.daemon) for mode in self.modes}
             try:
-                yield _RunningDaemon(self, session, reader)
+                yield _RunningDaemon(self, session, reader, monitors)
             finally:
-                reader.close()
+                for monitor in (reader, *monitors.values()):
+                    monitor.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,18 @@ class _RunningDaemon:
     session: DaemonSession
     reader: DaemonMonitor
     """For the calls of its own reader, which may be stuck while its search is well."""
+    monitors: Mapping[Mode, DaemonMonitor]
+    """For searches, of which those in one mode may be stuck alone."""
+    unproven: dict[Mode, DaemonError] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> Mapping[Mode, DaemonError]:
+        stuck = {
+            mode: monitor.halted
+            for mode, monitor in self.monitors.items()
+            if monitor.halted is not None and monitor.halted.code == TIMEOUTS
+        }
+        return stuck | self.unproven
 
     def record(self) -> SystemRecord:
         runner, resources = self.system.runner, self.session.daemon.resources()
@@ -117,6 +137,7 @@ class _RunningDaemon:
             build_hash=runner.build_hash(),
             upstream=self.system.upstream,
             variables=runner.variables(),
+            rank_by=self.system.rank_by,
             ready_ms=self.session.daemon.ready_ms,
             rss_peak_bytes=resources.rss_peak_bytes if resources else None,
             cpu_seconds=resources.cpu_seconds if resources else None,
@@ -128,46 +149,40 @@ class _RunningDaemon:
         answers = self.system.answer_depth is not None
         dates: Dates = "needed" if needed else "known" if answers else "none"
         document_map = DocumentMap(haystacks, dates=dates)
-        modes = dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.system.strategies)
-        seeding = seeded_brain(
+        monitor = self.session.monitor
+        filling = filled_brain(
             self.session.client,
             self.system.runner,
             self.session.daemon,
             self.system.brain,
             document_map,
-            modes,
         )
         async with AsyncExitStack() as stack:
             try:
-                seeded = await self.session.monitor.call(stack.enter_async_context(seeding))
+                filled = await monitor.call(stack.enter_async_context(filling))
             except (DaemonError, DaemonFailedError) as error:
-                raise await self.session.monitor.cause_of(error) from error
-            document_map.record_ingested(seeded.documents)
-            verifier = IndexVerifier(
-                self.session.client,
-                self.session.daemon,
-                seeded.counts,
-                seeded,
-                self.session.version,
-            )
-            await verifier.begin()
+                raise await monitor.cause_of(error) from error
+            brains = await self._prove(filled)
+            proven = {mode: await self._proven(mode, seeded) for mode, seeded in brains.items()}
+            records = [seeded.record for seeded in brains.values()]
+            document_map.record_ingested(filled.documents)
             record = IndexRecord(
                 system=self.system.name,
                 haystack="",
-                documents=seeded.record.documents,
-                chunks=seeded.record.chunks,
-                vectors=seeded.record.vectors,
-                ingest_ms=seeded.record.took_ms,
+                documents=records[0].documents,
+                chunks=records[0].chunks,
+                vectors=records[0].vectors,
+                ingest_ms=max(each.took_ms for each in records),
                 disk_bytes=await asyncio.to_thread(_size, self.session.launch.state)
                 if self.session.daemon.process
                 else None,
             )
             yield DaemonIndex(
                 self.session.client,
-                self.session.monitor,
+                proven,
+                self.unproven,
                 self.reader,
                 document_map,
-                verifier,
                 record,
                 brain=self.system.brain,
                 shared=self.system.shared,
@@ -179,6 +194,38 @@ class _RunningDaemon:
             # If this fails, the brain goes with the daemon's state or with the next seeding.
             with suppress(CallError):
                 await self.session.client.delete_brain(self.system.brain)
+
+    async def _prove(self, filled: FilledBrain) -> dict[Mode, SeededBrain]:
+        """Prove an index in each mode that is not lost; one that is not proven is lost from now on.
+
+        Raises:
+            DaemonError: if the daemon died, or no mode is left.
+        """
+        monitor = self.session.monitor
+        brains: dict[Mode, SeededBrain] = {}
+        # One that embeds in the background has indexed everything once a mode with vectors is
+        # proven, and the legs of that need no second proof.
+        for mode in sorted(self.system.modes, key=lambda each: each is Mode.BM25):
+            if mode in self.lost:
+                continue
+            try:
+                brains[mode] = await monitor.call(filled.prove([mode]))
+            except (DaemonError, DaemonFailedError) as error:
+                cause = await monitor.cause_of(error)
+                if monitor.halted is not None:
+                    raise cause from error
+                self.unproven[mode] = cause
+        if not brains:
+            raise next(iter(self.lost.values()))
+        return brains
+
+    async def _proven(self, mode: Mode, seeded: SeededBrain) -> ProvenMode:
+        session = self.session
+        verifier = IndexVerifier(
+            session.client, session.daemon, seeded.counts, seeded, session.version
+        )
+        await verifier.begin()
+        return ProvenMode(self.monitors[mode], QueryVerification(verifier))
 
 
 def _size(folder: Path) -> int:

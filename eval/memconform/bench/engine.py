@@ -2,9 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.events import (
@@ -13,6 +15,7 @@ from memconform.bench.events import (
     HaystackIndexed,
     HaystackInvalidated,
     HaystackVerified,
+    ModeHalted,
     QueryFinished,
     SystemHalted,
     SystemStarted,
@@ -26,6 +29,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import (
     AnsweringIndex,
     Index,
+    ModalSystem,
     RunningSystem,
     SearchResult,
     System,
@@ -33,8 +37,9 @@ from memconform.bench.system import (
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
+from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
@@ -47,12 +52,17 @@ _VERIFY_EVERY = 100
 """Queries between two verifications of the index; a resume repeats at most this many."""
 
 
+_OF_ONE_SYSTEM = ("not_restartable", "seed_outside")
+"""Codes of usage errors that say nothing against other systems."""
+
+
 async def execute_bench(
     plan: BenchPlan, folder: RunFolder, resume: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     """Run every query against every system; the last event contains the report.
 
-    If a system fails, or the iterating task is cancelled, the report's rows say so.
+    If a system or one of its modes fails, or the iterating task is cancelled, the report's rows
+    say so; rows of other systems and modes are measured.
 
     Raises:
         UsageError: if the benchmark turns out to be unusable; the run's folder keeps the journal.
@@ -109,7 +119,9 @@ async def _measure(
         ):
             async for event in events:
                 yield event
-    except DaemonError as error:
+    except (DaemonError, UsageError) as error:
+        if isinstance(error, UsageError) and error.code not in _OF_ONE_SYSTEM:
+            raise
         # An error during the shutdown of an interrupted bench replaces the cancellation.
         builder.halt(system.name, interruption() if is_cancelled() else error)
     except asyncio.CancelledError:
@@ -117,11 +129,33 @@ async def _measure(
     finally:
         if session is not None:
             builder.systems[system.name] = session.record()
+            for mode, cause in _lost(session).items():
+                builder.lose(system.name, _labels(system, mode), cause)
+
+
+def _lost(session: RunningSystem) -> Mapping[Mode, DaemonError]:
+    """The modes of a system in which nothing more can be measured."""
+    return session.lost if isinstance(session, ModalSystem) else {}
+
+
+def _labels(system: System, mode: Mode | None) -> list[str]:
+    """The strategies that search in a mode."""
+    return [strategy.label for strategy in system.strategies if strategy.mode is mode]
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """An index of a system, and its name."""
+
+    system: System
+    haystack: str
+    index: Index
 
 
 async def _run_queries(
     plan: BenchPlan, system: System, session: RunningSystem, resume: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
+    reported: set[Mode] = set()
     for name, haystacks, tasks in _batches(plan):
         pending = [
             (
@@ -135,30 +169,61 @@ async def _run_queries(
         async with session.build_index(haystacks) as index:
             yield HaystackIndexed(index.record.model_copy(update={"haystack": name}))
             # One strategy after another: a query repeated at once would be answered from caches.
-            count = 0
-            for strategy, pending_tasks in pending:
-                run_one = partial(_run_query, plan, system.name, index, strategy)
-                work = work_through(iter(_shuffled(plan, pending_tasks)), run_one, plan.concurrency)
-                async with aclosing(work) as records:
-                    async for record in records:
-                        yield QueryFinished(record)
-                        count += 1
-                        if count % _VERIFY_EVERY == 0:
-                            async for event in _verify(system.name, name, index):
-                                yield event
-            async for event in _verify(system.name, name, index):
-                yield event
+            for mode, strategies in groupby(pending, lambda each: each[0].mode):
+                group = [each for each in strategies if each[1]]
+                if mode in _lost(session) or not group:
+                    continue
+                indexed = _Indexed(system, name, index)
+                try:
+                    async with aclosing(_run_mode(plan, indexed, mode, group)) as events:
+                        async for event in events:
+                            yield event
+                except DaemonError:
+                    if mode not in _lost(session) or is_cancelled():
+                        raise
+            lost = _lost(session)
+            if all(strategy.mode in lost for strategy in system.strategies):
+                raise [*lost.values()][-1]
+            for mode in lost.keys() - reported:
+                yield ModeHalted(system.name, mode, lost[mode])
+            reported |= lost.keys()
 
 
-async def _verify(system: str, haystack: str, index: Index) -> AsyncGenerator[BenchEvent, None]:
-    """Decide whether the results so far count; raises DaemonError if they do not."""
+async def _run_mode(
+    plan: BenchPlan,
+    indexed: _Indexed,
+    mode: Mode | None,
+    pending: Sequence[tuple[Strategy, list[Task]]],
+) -> AsyncGenerator[BenchEvent, None]:
+    """Ask what is pending in one mode; raises DaemonError if that cannot be measured."""
+    count = 0
+    for strategy, tasks in pending:
+        run_one = partial(_run_query, plan, indexed.system.name, indexed.index, strategy)
+        work = work_through(iter(_shuffled(plan, tasks)), run_one, plan.concurrency)
+        async with aclosing(work) as records:
+            async for record in records:
+                yield QueryFinished(record)
+                count += 1
+                if count % _VERIFY_EVERY == 0:
+                    async for event in _verify(indexed, mode):
+                        yield event
+    async for event in _verify(indexed, mode):
+        yield event
+
+
+async def _verify(indexed: _Indexed, mode: Mode | None) -> AsyncGenerator[BenchEvent, None]:
+    """Decide whether a mode's results so far count; raises DaemonError if they do not."""
+    system, haystack = indexed.system.name, indexed.haystack
+    strategies = _labels(indexed.system, mode)
     try:
-        await index.verify()
+        await indexed.index.verify(mode)
     except IndexChangedError as error:
         failure = Failure(code=error.code, message=error.message)
-        yield HaystackInvalidated(IndexInvalidated(system=system, haystack=haystack, error=failure))
+        yield HaystackInvalidated(
+            IndexInvalidated(system=system, haystack=haystack, strategies=strategies, error=failure)
+        )
         raise
-    yield HaystackVerified(IndexVerified(system=system, haystack=haystack))
+    yield HaystackVerified(IndexVerified(system=system, haystack=haystack, strategies=strategies))
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:
@@ -219,6 +284,8 @@ async def _run_query(
             "search_ms": result.search_ms,
             "daemon_ms": result.daemon_ms,
             "rises": result.rises,
+            "rerank_skip": result.rerank_skip,
+            "null_chunks": result.null_chunks,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

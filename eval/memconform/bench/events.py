@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.bench.records import BenchReport, IndexRecord, QueryRecord
+from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 
@@ -54,6 +55,15 @@ class SystemHalted:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeHalted:
+    """A mode of a system can no longer be measured; its other modes are."""
+
+    system: str
+    mode: Mode
+    error: MemconformError
+
+
+@dataclass(frozen=True, slots=True)
 class BenchFinished:
     """The report is written; this is the last event."""
 
@@ -69,5 +79,6 @@ BenchEvent = (
     | HaystackInvalidated
     | QueryFinished
     | SystemHalted
+    | ModeHalted
     | BenchFinished
 )

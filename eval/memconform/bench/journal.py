@@ -24,8 +24,15 @@ _READER: TypeAdapter[JournalRecord] = TypeAdapter(
 
 
 def in_index(record: IndexRecord | QueryRecord, index: IndexVerified | IndexInvalidated) -> bool:
-    """Whether a measurement was made in the index that was verified or invalidated."""
-    return record.system == index.system and index.haystack in ("", record.haystack)
+    """Whether a measurement was made in the index that was verified or invalidated, and in a mode
+    that this concerns; an index that is invalid in one mode may be complete in others."""
+    if record.system != index.system or index.haystack not in ("", record.haystack):
+        return False
+    if index.strategies is None:
+        return True
+    if isinstance(record, IndexRecord):
+        return isinstance(index, IndexVerified)
+    return record.strategy in index.strategies
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +57,17 @@ class ResumeState:
                 for measurement in self._unverified:
                     if in_index(measurement, record):
                         self._accept(measurement)
-                self._unverified.clear()
+                self._drop_unverified(record)
             case IndexInvalidated():
-                self._unverified.clear()
-                self.indexes.pop((record.system, record.haystack), None)
+                self._drop_unverified(record)
+                if record.strategies is None:
+                    self.indexes.pop((record.system, record.haystack), None)
                 for key, query in list(self.queries.items()):
                     if in_index(query, record):
                         del self.queries[key]
+
+    def _drop_unverified(self, index: IndexVerified | IndexInvalidated) -> None:
+        self._unverified[:] = [each for each in self._unverified if not in_index(each, index)]
 
     def _accept(self, record: IndexRecord | QueryRecord) -> None:
         match record:

@@ -10,6 +10,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
+from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import UsageError
 
@@ -73,7 +74,7 @@ class _LogIndex:
     """Ids of the items by haystack."""
     record: IndexRecord
 
-    async def verify(self) -> None:
+    async def verify(self, _: Mode | None) -> None:
         """Do nothing: the rankings are in memory."""
 
     async def search(self, task: Task, _: Strategy) -> SearchResult:

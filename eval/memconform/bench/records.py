@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.contract.wire import CONTRACT_VERSION
+from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import PairedComparison
 from memconform.records import Failure, Incident, Record
@@ -116,6 +116,10 @@ class QueryRecord(Record):
     results."""
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
     """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     redacted: bool = False
@@ -240,6 +244,10 @@ class Row(Record):
     disagree, and the latencies mean nothing."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Number of queries in mode hybrid-rerank that were not reranked, by the daemon's reason."""
+    null_lists: int = 0
+    """Number of empty rankings for which null was sent, which violates core.search.shape."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)
@@ -256,6 +264,8 @@ class SystemRecord(Record):
     upstream: str | None = None
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
+    rank_by: RankBy = "score"
+    """Of a daemon: `position` by the flag or its dialect, so that rising scores are accepted."""
     official_items: bool = False
     """Whether it indexed what the benchmark's released code indexes, and not the items that the
     other systems have."""

@@ -56,6 +56,8 @@ class BenchReportBuilder:
         """Keys of queries whose index was not verified afterwards."""
         self._indexes: dict[tuple[str, str], IndexRecord] = {}
         self._incidents: dict[str, MemconformError] = {}
+        self._lost: dict[tuple[str, str], MemconformError] = {}
+        """By system and strategy, what ended the measurements in its mode alone."""
         self.systems: dict[str, SystemRecord] = {}
         """Started systems by name."""
         self.overhead: QuantileSummary | None = None
@@ -84,6 +86,10 @@ class BenchReportBuilder:
     def halt(self, system: str, error: MemconformError) -> None:
         """Record the error that ended a system's measurements."""
         self._incidents[system] = error
+
+    def lose(self, system: str, strategies: Iterable[str], error: MemconformError) -> None:
+        """Record the error that ended the measurements of a system's strategies of one mode."""
+        self._lost |= {(system, strategy): error for strategy in strategies}
 
     def incident_of(self, system: str) -> MemconformError | None:
         return self._incidents.get(system)
@@ -166,7 +172,7 @@ class BenchReportBuilder:
                             (r for key, r in self._queries.items() if key[:2] == row_key),
                             key=lambda record: (record.haystack, record.query),
                         ),
-                        self._incidents.get(system.name),
+                        self._lost.get(row_key) or self._incidents.get(system.name),
                         ks=plan.settings.ks,
                     ).model_copy(update={"kernel": system.kernel(strategy), "ties": system.ties})
                 )
@@ -214,7 +220,8 @@ class BenchReportBuilder:
         return chance_levels(records, self._plan.settings.ks)
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
-        codes = [error.exit_code for error in self._incidents.values()]
+        ends = (*self._incidents.values(), *self._lost.values())
+        codes = [error.exit_code for error in ends]
         codes += [ExitCode.DAEMON for each in rows if not each.measured or each.unanswered]
         return gravest(codes)
 

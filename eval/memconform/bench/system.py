@@ -1,6 +1,6 @@
 """Protocols of the systems under measurement: daemons and in-process baselines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -8,7 +8,9 @@ from typing import Protocol, runtime_checkable
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.tasks import Task
+from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack
+from memconform.errors import DaemonError
 
 BASELINES = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 """Names of the in-process baselines."""
@@ -30,6 +32,10 @@ class SearchResult:
     """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    null_chunks: bool = False
+    """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()
     """The texts that were returned, best first, if the task asks for memories."""
 
@@ -58,8 +64,8 @@ class Index(Protocol):
         """
         ...
 
-    async def verify(self) -> None:
-        """Check that the index still contains what was ingested.
+    async def verify(self, mode: Mode | None, /) -> None:
+        """Check that the index still contains what was ingested, as searches in `mode` find it.
 
         Raises:
             DaemonError: if it has changed.
@@ -93,13 +99,23 @@ class RunningSystem(Protocol):
         """Index the haystacks, verify that the index is complete, and delete it on exit.
 
         Raises:
-            DaemonError: if an item cannot be found.
+            DaemonError: if an item cannot be found, in a system with modes in none of them.
             UsageError: if no system could index an item.
         """
         ...
 
     def record(self) -> SystemRecord:
         """The system and the resources that it has used so far."""
+        ...
+
+
+@runtime_checkable
+class ModalSystem(RunningSystem, Protocol):
+    """A system of which one mode may fail, while others can still be measured."""
+
+    @property
+    def lost(self) -> Mapping[Mode, DaemonError]:
+        """Modes in which nothing more can be measured, and why; the others are not affected."""
         ...
 
 

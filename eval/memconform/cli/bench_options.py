@@ -63,7 +63,7 @@ class BenchOptions:
     rerank: str | None = None
     env: tuple[str, ...] = ()
     concurrency: int = 1
-    rank_by: RankBy = "score"
+    rank_by: RankBy | None = None
     shuffle: int | None = None
     answers: bool = False
     timeout: float = 120.0

@@ -10,9 +10,10 @@ from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import BASELINES, System
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.planning import ALL, build_sdks
+from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.searching import cuts, embedder_for
 from memconform.client.timing import Timeouts
+from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
@@ -41,7 +42,7 @@ def daemon_system(
         concurrency=options.concurrency,
         timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
         headers=headers,
-        rank_by=options.rank_by,
+        rank_by=ranked_by(runner.dialect, options.rank_by),
         answer_depth=max(cuts(options.ks)) if options.answers else None,
     )
 
@@ -118,16 +119,16 @@ async def build_runners(
     variables: Mapping[str, str],
     progress: Progress,
 ) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-    """Build the SDKs that the flags name; those that `all` cannot use are skipped.
+    """Build the SDKs that the flags name; those that cannot be used are skipped, unless none is.
 
     Raises:
-        UsageError: if an SDK does not claim what is asked of it (`mode_not_claimed`), or has the
-            name of another system (`one_name_twice`).
-        DaemonError: if an SDK that was named cannot be built.
+        UsageError: if no SDK claims what is asked of it (`mode_not_claimed`), or one has the name
+            of another system (`one_name_twice`).
+        DaemonError: if no SDK can be built, or with `--no-skip` one cannot.
     """
     if not options.sdk:
         return [], []
-    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, one_by_one=True)
     runners = []
     for runner, _ in present:
         try:
@@ -136,10 +137,11 @@ async def build_runners(
             _require_claimed_modes(runner, strategies, options)
             runners.append(runner)
         except UsageError as error:
-            if ALL not in options.sdk or options.no_skip:
+            is_named = ALL not in options.sdk
+            if options.no_skip or (is_named and error.code not in OF_ONE_SDK):
                 raise
             progress(f"{runner.name} is skipped: {error.message}")
-            skipped.append(SkippedSdk(runner.name, error))
+            skipped.append(SkippedSdk(runner.name, error, is_named=is_named))
     if not runners:
         raise skipped[0].error
     _require_distinct_names(runners, options)
@@ -171,15 +173,10 @@ def require_known_builds(runners: Iterable[SdkRunner]) -> None:
 def _require_claimed_modes(
     runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
 ) -> None:
-    if runner.modes is None:
-        return
     has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
     scripted_modes = runner.scripted_modes if has_service else ()
-    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
+    services = "" if has_service else "give --embed-base-url or --rerank"
     for strategy in strategies:
-        if strategy.mode not in served:
-            raise UsageError(
-                f"{runner.name} does not claim mode {strategy.label}",
-                code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
-            )
+        if strategy.mode is not None:
+            more = services if strategy.mode in runner.scripted_modes else ""
+            runner.require_claimed(strategy.mode, also=scripted_modes, more=more)

@@ -9,6 +9,7 @@ from pathlib import Path
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, interrupt_on_signals, run_to_end
 from memconform.cli.judging import judge_spec
+from memconform.cli.lme_checks import require_consistent
 from memconform.cli.lme_models import ReplayModels, replay_models
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_planning import (
@@ -17,25 +18,26 @@ from memconform.cli.lme_planning import (
     read_data,
     require_searchable,
     retrieval_settings,
-    try_session_filter,
     upstream_of,
 )
-from memconform.cli.planning import ALL, build_sdks
-from memconform.cli.values import daemon_variables, request_headers
+from memconform.cli.lme_ports import port_of
+from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
+from memconform.cli.planning import ALL
+from memconform.cli.values import request_headers
 from memconform.client.timing import Timeouts
-from memconform.contract.wire import Mode
+from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.ingest.seeding import require_own_brain
 from memconform.llm.accounting import dollars
-from memconform.llm.calls import LlmSession
-from memconform.llm.names import ModelName
+from memconform.llm.calls import LlmSession, Model
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reading.reader import Reader
-from memconform.replay.agent import Agent
+from memconform.replay.agent import MAX_SECONDS, Agent
+from memconform.replay.agent_prompts import MAX_TURNS
 from memconform.replay.brain import BrainFile, BrainKey, brain_path, read_brain
+from memconform.replay.contextualising import prompt_digest as context_digest
 from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
 from memconform.replay.extraction import prompt_digest
@@ -59,6 +61,7 @@ from memconform.storage.folders import new_run_id
 from memconform.storage.writing import replacing
 from memconform.user_cache import cache_folder
 
+_MOST_TOKENS = 1_000_000_000
 _RESERVED_TOKENS = 6_000
 """Of the context window, for instructions, question, notes and answer."""
 
@@ -95,7 +98,7 @@ def _replay(options: LmeOptions, kind: str) -> ExitCode:
     # The file is read before the loop begins, which takes a while.
     interrupt_on_signals()
     started = datetime.now(UTC)
-    _require_agent_can_search(options)
+    require_consistent(options)
     models = replay_models(options)
     data = read_data(options)
     folder = options.output or Path("results") / f"{kind}-{started:%Y%m%dT%H%M%SZ}"
@@ -114,6 +117,9 @@ class _Work:
     folder: Path
     started: datetime
     kind: str
+    mode_rule: str = ""
+    """Which mode every daemon is searched in, and why."""
+    skipped: tuple[SkippedSdk, ...] = ()
 
     async def carry_out(self) -> ExitCode:
         cancel_on_signals()
@@ -122,7 +128,24 @@ class _Work:
         runners: list[SdkRunner] = []
         skipped: list[SkippedSdk] = []
         if not options.extract_only and any(mode is None for mode in modes):
-            runners, skipped = await self._build()
+            runners, skipped = await prepare_sdks(options)
+        mode, rule = retrieval_mode(options, runners)
+        if runners and options.retrieval_mode is None:
+            echo(f"  retrieval mode {rule}", err=True)
+        work = replace(
+            self,
+            options=replace(options, retrieval_mode=mode.value),
+            mode_rule=rule,
+            skipped=tuple(skipped),
+        )
+        ended = await work.replay(runners, modes)
+        return gravest([ended, *(sdk.exit_code for sdk in skipped)])
+
+    async def replay(
+        self, runners: Sequence[SdkRunner], modes: Sequence[ReplayControl | None]
+    ) -> ExitCode:
+        """Make the brain, and replay the SDKs and controls."""
+        options = self.options
         key = self._key()
         # Whatever would refuse the replay later does so before anything is paid for.
         if not options.extract_only:
@@ -135,8 +158,7 @@ class _Work:
             ledger=self.folder / "ledger.sqlite",
         ) as session:  # fmt: skip
             if not options.extract_only:
-                for name in self._answering(modes):
-                    session.model(name)
+                self._require_callable(session, modes)
             brain = await self._brain(session, key)
             notes = heuristic_notes(brain.record)
             for note in notes:
@@ -155,42 +177,15 @@ class _Work:
             raise TypeError(f"the replay ended with {finished}")
         if provider := os.environ.get("JB_LLM_PROVIDER"):
             notes = [*notes, f"The command ran with JB_LLM_PROVIDER={provider}."]
+        notes += [f"{sdk.sdk} is skipped: {sdk.error.message}" for sdk in self.skipped]
+        notes += [f"Retrieval mode {self.mode_rule}"] if runners else []
         with replacing(self.folder / "README.md") as target:
             target.write_text(lme_readme(finished, notes, spent))
         show_lme(finished, quiet=options.quiet)
         for line in lme_lines(finished):
             echo(line)
         echo(f"-> {self.folder}")
-        return gravest([ExitCode(finished.exit_code), *(sdk.exit_code for sdk in skipped)])
-
-    async def _build(self) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-        options = self.options
-        if not options.sdk:
-            raise UsageError(
-                "retrieval needs a daemon",
-                code="no_sdk",
-                hint="give --sdk, or --benchmark-mode oracle,full-context without one",
-            )
-        present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
-        runners = [runner for runner, _ in present]
-        for sdk in skipped:
-            echo(f"  {sdk.sdk} is skipped: {sdk.error.message}", err=True)
-        mode = Mode(options.retrieval_mode)
-        for runner in runners:
-            runner.use_upstream(upstream_of(options, runner))
-            runner.use_variables(daemon_variables(options.env))
-            if options.ingest_mode == "none":
-                _require_running(runner)
-                continue
-            require_own_brain(runner, options.actor_brain, allowed=options.i_own_this_brain)
-            served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
-            if served is not None and mode not in served:
-                raise UsageError(
-                    f"{runner.name} does not claim mode {mode.value}",
-                    code="mode_not_claimed",
-                    hint=f"it claims {', '.join(served)}; or use --upstream scripted",
-                )
-        return runners, skipped
+        return ExitCode(finished.exit_code)
 
     def _key(self) -> BrainKey:
         mode = self.options.ingest_mode
@@ -210,6 +205,7 @@ class _Work:
             extractor=str(models.extractor) if extracts else None,
             extractor_address=models.extractor_address if extracts else "",
             prompt=prompt_digest() if extracts else None,
+            context_prompt=context_digest() if extracts and self.options.contextualise else None,
         )
 
     @property
@@ -243,6 +239,7 @@ class _Work:
                 known=known,
                 report=self.folder / "extract.json",
                 workers=options.replay_concurrency,
+                context_cache=options.contextualise_cache_dir,
                 progress=console.advance,
                 command=command_line(),
             )
@@ -259,10 +256,16 @@ class _Work:
             brain=key.digest,
         )
 
-    def _answering(self, modes: Sequence[ReplayControl | None]) -> list[ModelName]:
-        """The models that read and judge."""
-        reads = self.options.actor_endpoint_style == "retrieve-only" or any(modes)
-        return [*([self.models.reader] if reads else []), *self.models.judges]
+    def _require_callable(self, session: LlmSession, modes: Sequence[ReplayControl | None]) -> None:
+        """Raise UsageError for a reader or judge without a key or a price."""
+        if self._reads(modes):
+            self.models.open_reader(session)
+        self.models.open_judges(session)
+
+    def _reads(self, modes: Sequence[ReplayControl | None]) -> bool:
+        """Whether our reader answers."""
+        style = self.options.actor_endpoint_style
+        return self.options.reader and (style == "retrieve-only" or any(modes))
 
     async def _session_filter(self, runners: Sequence[SdkRunner]) -> tuple[bool, str]:
         if not runners:
@@ -289,23 +292,26 @@ class _Work:
         reader = judge = None
         wording = ReplayWording()
         evidence_tokens = 0
-        if options.actor_endpoint_style == "retrieve-only" or any(modes):
-            model = session.model(models.reader)
+        judges = models.open_judges(session)
+        if self._reads(modes):
+            model = models.open_reader(session)
             reader = Reader(model, wording, "direct")
-            context = options.context_tokens or model.traits.context_tokens
-            if context is None:
-                raise UsageError(
-                    f"the context window of {models.reader} is not known",
-                    code="context_unknown",
-                    hint="give it as --context-tokens N",
-                )
-            evidence_tokens = max(1_000, context - _RESERVED_TOKENS)
-        if models.judges:
+            evidence_tokens = _evidence_tokens(options, [model])
+        elif not options.reader:
+            evidence_tokens = _evidence_tokens(options, judges)
+        if judges:
             judge = JudgeScorer(
-                [session.model(name) for name in models.judges],
+                judges,
                 repeat=spec.repeat,
                 tie=spec.tie,
                 rubric=OWN_RUBRICS["longmemeval"],
+            )
+        agent = None
+        if reader and options.ingest_mode == "agentic":
+            agent = Agent(
+                reader.model,
+                max_turns=options.max_iterations or MAX_TURNS,
+                max_seconds=options.question_timeout or MAX_SECONDS,
             )
         honoured, rule = session_filter
         retrieval = retrieval_settings(options)
@@ -316,8 +322,9 @@ class _Work:
             Part(
                 runner.name,
                 runner,
-                port=options.port + number if options.port else 0,
+                port=port_of(options, runner, number),
                 upstream=upstream_of(options, runner),
+                rank_by=ranked_by(runner.dialect, options.rank_by),
             )
             for number, runner in enumerate(runners)
         ]
@@ -337,12 +344,12 @@ class _Work:
                 brain=brain.record.key.digest,
                 retrieval=retrieval,
                 reader=reader.model.settings if reader else None,
-                reader_prompt=self._prompt(wording) if reader else "",
+                reader_prompt=agent.digest() if agent else wording.digest() if reader else "",
                 evidence_tokens=evidence_tokens,
                 judge=judge.settings if judge else None,
             ),
             reader=reader,
-            agent=Agent(reader.model) if reader and options.ingest_mode == "agentic" else None,
+            agent=agent,
             judge=judge,
             brain_name=options.actor_brain,
             is_filled=options.ingest_mode == "none",
@@ -352,39 +359,28 @@ class _Work:
             command=command_line(),
             folder=self.folder,
             session_filter_rule=rule,
+            mode_rule=self.mode_rule if runners else "",
         )
 
-    def _prompt(self, wording: ReplayWording) -> str:
-        return Agent.digest() if self.options.ingest_mode == "agentic" else wording.digest()
 
+def _evidence_tokens(options: LmeOptions, models: Sequence[Model]) -> int:
+    """Tokens of evidence that fit into the context of every model; all of it if there is none.
 
-def _require_running(runner: SdkRunner) -> None:
-    """Raise UsageError (`no_brain`) for a daemon that cannot have been filled before."""
-    if runner.managed:
-        raise UsageError(
-            f"--ingest-mode none: {runner.name} is started by memconform, with an empty brain",
-            code="no_brain",
-            hint="use --ingest-mode replay or bulk, or give --actor-endpoint URL",
-        )
+    Raises:
+        UsageError: if the context of a model is not known (`context_unknown`).
+    """
+    contexts = [_MOST_TOKENS]
+    for model in models:
+        context = options.context_tokens or model.traits.context_tokens
+        if context is None:
+            raise UsageError(
+                f"the context window of {model.name} is not known",
+                code="context_unknown",
+                hint="give it as --context-tokens N",
+            )
+        contexts.append(context)
+    return max(1_000, min(contexts) - _RESERVED_TOKENS)
 
 
 def _timeouts(options: LmeOptions) -> Timeouts:
     return Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout)
-
-
-def _require_agent_can_search(options: LmeOptions) -> None:
-    """Raise UsageError (`bad_option`) for an agent where the daemon's own reader answers."""
-    if options.ingest_mode == "agentic" and (options.actor_scope or options.actor_path_prefix):
-        raise UsageError(
-            "--ingest-mode agentic: the agent has a tool for sessions and one for facts, of which"
-            " --actor-scope and --actor-path-prefix would leave one",
-            code="bad_option",
-            hint="omit them, or use --ingest-mode replay",
-        )
-    if options.ingest_mode == "agentic" and options.actor_endpoint_style == "full":
-        raise UsageError(
-            "--ingest-mode agentic and --actor-endpoint-style full exclude each other: one lets"
-            " memconform's reader search, the other the daemon's own reader answer",
-            code="bad_option",
-            hint="omit one of them",
-        )

@@ -7,6 +7,7 @@ from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.records import ParityVerdict
 from memconform.printing.output import echo
+from memconform.replay.jeffs_brain_results import read_jeffs_brain_result
 from memconform.replay.overrides import overrides_file, read_overrides, with_overrides
 from memconform.replay.review import ReviewSide, review
 from memconform.replay.stored import find_result_file, read_lme_result
@@ -25,7 +26,7 @@ def run(options: ReviewOptions) -> ExitCode:
             f"{files[0]} was given twice", code="one_run_twice", hint="give two results"
         )
     before, after = (_side(file, overrides=options.overrides) for file in files)
-    report = review(before, after)
+    report = review(before, after, across_rubrics=options.across_rubrics)
     codes = [ExitCode(report.exit_code)]
     undecided = report.overall.verdict is ParityVerdict.INCONCLUSIVE
     if options.fail_on == "inconclusive" and undecided:
@@ -44,8 +45,11 @@ def run(options: ReviewOptions) -> ExitCode:
 
 
 def _side(file: Path, *, overrides: bool) -> ReviewSide:
+    foreign = read_jeffs_brain_result(file, overrides=overrides)
+    if foreign is not None:
+        return ReviewSide.of_jeffs_brain(file, foreign)
     result = read_lme_result(file)
     if not overrides:
-        return ReviewSide(file, result)
+        return ReviewSide.of(file, result)
     verdicts = read_overrides(overrides_file(file), result)
-    return ReviewSide(file, with_overrides(result, verdicts), len(verdicts))
+    return ReviewSide.of(file, with_overrides(result, verdicts), len(verdicts))

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judge_options import RescoreOptions
-from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
+from memconform.cli.judging import show_forecast
+from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import banner, write_run_report
+from memconform.reports.machine import write_run_report
 from memconform.reports.progress import StepProgress
+from memconform.reports.rates import banner
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, read_header
 from memconform.runs.rescoring import rescore, stored_answers, stored_floors

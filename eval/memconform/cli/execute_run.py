@@ -1,37 +1,34 @@
-"""Runs `memconform run`."""
+"""Runs `memconform run`; what not every run needs is imported where it is used."""
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals
-from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
 from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
 from memconform.cli.run_options import RunOptions
+from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
+from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.selection import SelectedQuestions
-from memconform.errors import ExitCode, gravest, missing_extra
-from memconform.parity import comparison
-from memconform.parity.agreement import Agreement, compare_rankings
-from memconform.parity.loaded_runs import LoadedRun
-from memconform.parity.records import ParityReport, ParityVerdict
+from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import agreement_banner, banner, write_run_report
-from memconform.reports.matrix import show_matrix
-from memconform.reports.parity import parity_banner, show_parity
-from memconform.reports.progress import StepProgress
+from memconform.reports.rates import banner
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
 from memconform.scenarios import SCENARIOS
-from memconform.stats.resampling import is_slow
+
+if TYPE_CHECKING:
+    from memconform.cli.run_comparison import RunComparison
 
 _ENDING = (ExitCode.INTERRUPTED, ExitCode.BUDGET, ExitCode.USAGE)
 """After a run that ended so, the next one would too: of a spent budget, of a wrong key."""
@@ -73,6 +70,8 @@ def _show_cost(options: RunOptions, selected: SelectedQuestions, scorer: str) ->
     if scorer != "judge":
         echo(f"the {scorer} scorer calls no model; nothing was asked")
         return
+    from memconform.cli.judging import show_forecast  # noqa: PLC0415 - for --dry-run
+
     every = every_sdk(options.sdk, working_folder()) if ALL in options.sdk else options.sdk
     asked = ((q, None) for q in selected for _ in range(options.repeat * len(every)))
     show_forecast(options, asked, exact=False)
@@ -80,82 +79,83 @@ def _show_cost(options: RunOptions, selected: SelectedQuestions, scorer: str) ->
 
 async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
     finished: list[RunFinished] = []
-    agreement: Agreement | None = None
-    parity: ParityReport | None = None
+    comparison: RunComparison | None = None
     # With `--json -`, standard output holds the report only.
     to_stderr = options.json_file == "-"
     try:
         order = [runner.name for _, runner in planned.runs]
         report = ConsoleReport(order, quiet=options.quiet)
         with report:
-            async with aclosing(planned.ready(_progress, report.tell)) as runs:
-                async for plan, runner in runs:
-                    end = await _run_one(plan, runner, report)
-                    finished.append(end)
-                    echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-                    if end.summary.exit_code in _ENDING:
-                        break
+            await _run_each(planned, report, finished, to_stderr=to_stderr)
         if not finished:
             raise planned.skipped[0].error
         finished.sort(key=lambda end: order.index(end.summary.sdk))
-        if len(finished) > 1:
-            agreement = await asyncio.to_thread(
-                compare_rankings,
-                [(end.summary.sdk, end.result) for end in finished],
-                answers=SCENARIOS[options.scenario].text_kind == "answer",
-                incidents={end.summary.sdk: end.summary.incident for end in finished},
-            )
-            echo(agreement_banner(agreement), err=to_stderr)
-            if is_slow(finished[0].summary.total):
-                slow = missing_extra(
-                    "parity", "without numpy, comparing this many questions may take minutes"
-                )
-                echo(slow.render(), err=True)
-            loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
-            questions = finished[0].summary.total
-            with StepProgress("comparing", questions, quiet=options.quiet) as step:
-                parity = await asyncio.to_thread(
-                    comparison.compare_runs, loaded_runs, on_row=step.advance
-                )
-            echo(parity_banner(parity), err=to_stderr)
-        if options.quiet:
-            show_matrix([], planned.skipped, None)
-        else:
-            show_matrix([end.summary for end in finished], planned.skipped, agreement)
-            if parity is not None:
-                show_parity(parity, brief=True)
+        if len(finished) > 1 or planned.skipped:
+            comparison = _comparison(options, finished)
+            await comparison.compare()
+            comparison.show(planned.skipped)
     finally:
         # The report holds the finished runs, even if a later run was stopped by an error.
         codes = [ExitCode(end.summary.exit_code) for end in finished]
         codes += [sdk.exit_code for sdk in planned.skipped]
-        if parity is not None and parity.verdict is ParityVerdict.DRIFT:
-            codes.append(ExitCode.FAILED)
-        if options.require_agreement:
-            codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
+        if comparison is not None:
+            codes += comparison.exit_codes
+        elif options.require_agreement:
+            codes.append(ExitCode.INCONCLUSIVE)
         code = gravest(codes)
         if finished:
-            _write_reports(options, finished, code, planned, agreement, parity)
+            _write_reports(options, finished, code, planned, comparison)
     return code
 
 
-def _write_reports(  # noqa: PLR0917 - the parts of a report
+async def _run_each(
+    planned: PlannedRuns, report: ConsoleReport, finished: list[RunFinished], *, to_stderr: bool
+) -> None:
+    """Execute the planned runs in turn; each that ends is added to `finished`.
+
+    Raises:
+        UsageError: if the only run cannot be executed; one of several is skipped.
+    """
+    async with aclosing(planned.ready(_progress, report.tell)) as runs:
+        async for plan, runner in runs:
+            try:
+                end = await _run_one(plan, runner, report)
+            except UsageError as error:
+                if len(planned.runs) == 1:
+                    raise
+                planned.skipped.append(SkippedSdk(runner.name, error, is_named=True))
+                continue
+            finished.append(end)
+            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+            if end.summary.exit_code in _ENDING:
+                break
+
+
+def _comparison(options: RunOptions, finished: Sequence[RunFinished]) -> "RunComparison":
+    from memconform.cli.run_comparison import RunComparison  # noqa: PLC0415 - of several runs
+
+    return RunComparison(options, finished)
+
+
+def _write_reports(
     options: RunOptions,
     finished: Sequence[RunFinished],
     code: ExitCode,
     planned: PlannedRuns,
-    agreement: Agreement | None,
-    parity: ParityReport | None,
+    comparison: "RunComparison | None",
 ) -> None:
     results = [end.result for end in finished]
     if options.json_file is not None:
+        from memconform.reports.machine import write_run_report  # noqa: PLC0415 - for --json
+
         with json_target(options.json_file) as target:
             write_run_report(
                 target,
                 results,
                 code,
                 skipped=planned.skipped,
-                agreement=agreement,
-                parity=parity,
+                agreement=None if comparison is None else comparison.agreement,
+                parity=None if comparison is None else comparison.parity,
             )
     if options.html:
         write_html_report(results, finished[0].copy.parent / REPORT, quiet=options.quiet)

@@ -1,12 +1,12 @@
-"""From the judge's flags to a scorer that is open, or to what it would cost."""
+"""From the judge's flags to a judge that is open, or to what it would cost."""
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.cli.judge_options import CallFlags, JudgeFlags, PanelFlags
+from memconform.cli.scorers import OpenScorer
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
@@ -15,13 +15,9 @@ from memconform.llm.calls import CacheUse, CallPolicy
 from memconform.llm.prices import Prices
 from memconform.printing.output import echo
 from memconform.runs.plan import Floor
-from memconform.scoring.exact import ExactScorer
-from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.forecast import Forecast, forecast_judging
 from memconform.scoring.judge.gate import calibrations, require_pinned, require_trusted
 from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_judge
-from memconform.scoring.judge.records import JudgeSettings
-from memconform.scoring.scorer import Scorer
 
 
 def call_policy(flags: CallFlags) -> CallPolicy:
@@ -61,61 +57,13 @@ def judge_spec(flags: PanelFlags) -> JudgeSpec:
     )
 
 
-def scorer_name(scorer: str | None, flags: JudgeFlags, *, answers: bool) -> str:
-    """The scorer to use: the one that was named, else the judge where answers are generated.
-
-    Raises:
-        UsageError: `judge_needs_answers`, `judge_without_scorer`.
-    """
-    if scorer is None:
-        return "judge" if answers or flags.judge else "exact"
-    if scorer == "exact" and flags.judge:
-        raise UsageError(
-            "--judge and --scorer exact exclude each other",
-            code="judge_without_scorer",
-            hint="use one of them",
-        )
-    return scorer
-
-
-def require_answers(scorer: str, *, answers: bool) -> None:
-    """Raise UsageError (`judge_needs_answers`) for a judge where nothing is answered."""
-    if scorer == "judge" and not answers:
-        raise UsageError(
-            "search-retrieve-only generates no answers to judge",
-            code="judge_needs_answers",
-            hint="use --scorer exact, or another --scenario",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenScorer:
-    """A scorer that can be used, and what a plan and a result say of it."""
-
-    scorer: Scorer
-    judge: JudgeSettings | None = None
-    calibrations: Mapping[str, Calibration | None] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """As `--scorer` has it."""
-        return self.scorer.name
-
-
 @asynccontextmanager
-async def open_scorer(
-    name: str, flags: JudgeFlags, floors: Sequence[Floor], results: Path
+async def open_judge_scorer(
+    flags: JudgeFlags, floors: Sequence[Floor], results: Path
 ) -> AsyncIterator[OpenScorer]:
-    """The scorer of a command; a judge may call its service until the block ends.
-
-    Raises:
-        UsageError: where a judge cannot be called, or may not decide over the floors.
-        ResultsError: where a judge's calibration cannot be read.
-        DaemonError: where the offline upstream does not start.
+    """The judge of a command, which may call its service until the block ends; raises as
+    `open_scorer`.
     """
-    if name == ExactScorer.name:
-        yield OpenScorer(ExactScorer())
-        return
     spec = judge_spec(flags)
     gated = any(floor.rate > 0 for floor in floors)
     if gated and not flags.accept_floating_judge:

@@ -4,11 +4,14 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from memconform.cli.judging import call_policy
 from memconform.cli.lme_options import LmeOptions
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
+from memconform.llm.cache import ReplyCache
+from memconform.llm.calls import LlmSession, Model
 from memconform.llm.names import ModelName, address
 from memconform.scoring.judge.opening import judge_names
 
@@ -28,10 +31,23 @@ class ReplayModels:
     judges: tuple[ModelName, ...]
     """None for exact scoring."""
     budget_usd: float
+    options: LmeOptions
+    """Which replies are kept where, and how long a judge may take."""
 
     def needed(self, *, extracts: bool) -> list[ModelName]:
         """The models that may be called."""
-        return [*([self.extractor] if extracts else []), self.reader, *self.judges]
+        reader = [self.reader] if self.options.reader else []
+        return [*([self.extractor] if extracts else []), *reader, *self.judges]
+
+    def open_reader(self, session: LlmSession) -> Model:
+        """The reader, with its own cache of replies if it has one; raises as `session.model`."""
+        return session.model(self.reader, cache=_cache(self.options.reader_cache_dir))
+
+    def open_judges(self, session: LlmSession) -> list[Model]:
+        """The judges, likewise."""
+        cache = _cache(self.options.judge_cache_dir)
+        timeout = self.options.judge_timeout or None
+        return [session.model(name, cache=cache, deadline_s=timeout) for name in self.judges]
 
 
 def replay_models(options: LmeOptions) -> ReplayModels:
@@ -59,7 +75,12 @@ def replay_models(options: LmeOptions) -> ReplayModels:
         reader=_model(options.actor or env.get("JB_LME_ACTOR_MODEL") or _ACTOR, env),
         judges=_judges(options, env),
         budget_usd=_BUDGET_USD if budget is None else budget,
+        options=options,
     )
+
+
+def _cache(folder: Path | None) -> ReplyCache | None:
+    return None if folder is None else ReplyCache(folder)
 
 
 def _judges(options: LmeOptions, env: Mapping[str, str]) -> tuple[ModelName, ...]:

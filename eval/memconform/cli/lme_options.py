@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import click
 
 from memconform.cli.grouping import DAEMONS, OUTPUT, option
-from memconform.cli.judge_options import PanelFlags, call_options, panel_options
-from memconform.cli.options import SECONDS, env, header, log_level, quiet
-from memconform.contract.names import Mode
+from memconform.cli.judge_options import PanelFlags
+from memconform.cli.lme_model_options import model_options
+from memconform.cli.lme_values import CACHE_FOLDER, SCOPES, SessionFilterChoice
+from memconform.cli.options import SECONDS, env, header, log_level, quiet, rank_by
+from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -19,10 +20,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DATA = "What is replayed"
 _BRAIN = "The shared brain"
 _RETRIEVAL = "Retrieval"
-_MODELS = "Models"
 
 IngestFlag = Literal["bulk", "replay", "none", "agentic"]
 SessionFilter = Literal["auto", "on", "off"]
+Sampler = Literal["memconform", "jeffs-brain"]
+"""Ours, by digests of ids; or that of jeffs-brain/memory, which draws the same ids as its runner.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class LmeOptions(PanelFlags):
     expected_sha: str | None
     sample_size: int | None
     seed: int
+    sampler: Sampler
+    categories: tuple[str, ...]
     sample_ids_file: Path | None
     ingest_mode: IngestFlag
     replay_concurrency: int
@@ -40,6 +45,8 @@ class LmeOptions(PanelFlags):
     brain_cache: Path | None
     extract_only: bool
     skip_extract: bool
+    contextualise: bool
+    contextualise_cache_dir: Path | None
     sdk: tuple[str, ...]
     no_skip: bool = False
     actor_endpoint: str | None = None
@@ -47,20 +54,28 @@ class LmeOptions(PanelFlags):
     actor_brain: str
     i_own_this_brain: bool
     port: int
+    sdk_port: tuple[str, ...]
     upstream: UpstreamKind | None
     env: tuple[str, ...]
     header: tuple[str, ...]
     timeout: float
-    retrieval_mode: str
+    retrieval_mode: str | None
     actor_topk: int
     actor_candidatek: int
     actor_rerank_topn: int
-    actor_scope: Literal["global", "project", "raw"] | None
+    actor_scope: str | None
     actor_project: str | None
     actor_path_prefix: str | None
     actor_filter_question_sessions: SessionFilter
+    rank_by: RankBy | None
     benchmark_mode: tuple[str, ...] = ()
     actor: str | None
+    reader: bool
+    max_iterations: int
+    question_timeout: float
+    judge_timeout: float
+    reader_cache_dir: Path | None
+    judge_cache_dir: Path | None
     context_tokens: int | None
     concurrency: int
     output: Path | None
@@ -94,10 +109,10 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--sample-size",
             group=_DATA,
-            type=click.IntRange(1),
+            type=click.IntRange(0),
             metavar="N",
             show_default="all questions",
-            help="Questions to draw, stratified by question type.",
+            help="Questions to draw, stratified by question type; 0 draws all.",
         ),
         option(
             "--seed",
@@ -106,6 +121,22 @@ def replay_options(command: _Command) -> _Command:
             default=42,
             metavar="N",
             help="Seed of the sample.",
+        ),
+        option(
+            "--sampler",
+            group=_DATA,
+            type=click.Choice(get_args(Sampler)),
+            default="memconform",
+            help="Who draws. memconform: the same ids whatever the order of the file; jeffs-brain:"
+            " the ids that the runner of jeffs-brain/memory draws with this seed, in its order.",
+        ),
+        option(
+            "--categories",
+            group=_DATA,
+            multiple=True,
+            metavar="TYPES",
+            show_default="all",
+            help="Of the sample, ask only questions of these types, separated by commas.",
         ),
         option(
             "--sample-ids-file",
@@ -130,6 +161,21 @@ def replay_options(command: _Command) -> _Command:
             default="gpt-4o",
             metavar="MODEL",
             help="Model that extracts facts: provider:model, gpt-… or claude-…, or `fake`.",
+        ),
+        option(
+            "--contextualise",
+            group=_BRAIN,
+            is_flag=True,
+            help="Have the extractor write before each fact how it belongs to its session: one call"
+            " a fact.",
+        ),
+        option(
+            "--contextualise-cache-dir",
+            group=_BRAIN,
+            type=CACHE_FOLDER,
+            metavar="DIR",
+            show_default="the cache of replies",
+            help="Folder for the replies of --contextualise.",
         ),
         option(
             "--replay-concurrency",
@@ -188,6 +234,13 @@ def replay_options(command: _Command) -> _Command:
             metavar="PORT",
             help="Port of the first daemon; each further one gets the next. 0 picks free ones.",
         ),
+        option(
+            "--sdk-port",
+            group=DAEMONS,
+            multiple=True,
+            metavar="SDK=PORT",
+            help="Port of one SDK's daemon, in place of --port.",
+        ),
         _scripted_upstream,
         env,
         header,
@@ -203,7 +256,7 @@ def replay_options(command: _Command) -> _Command:
             "--retrieval-mode",
             group=_RETRIEVAL,
             type=click.Choice([mode.value for mode in Mode]),
-            default="hybrid-rerank",
+            show_default="the first of hybrid-rerank, hybrid and bm25 that every SDK claims",
             help="Mode of every search.",
         ),
         option(
@@ -233,8 +286,11 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--actor-scope",
             group=_RETRIEVAL,
-            type=click.Choice(["global", "project", "raw"]),
-            help="Search only raw/ (sessions), memory/project/ (facts) or memory/global/.",
+            type=click.Choice(["", *SCOPES]),
+            metavar="SCOPE",
+            help="Search only these folders: memory is memory/, project memory/project/ (facts),"
+            " global memory/global/, raw is raw/ (sessions). The names project_memory,"
+            " global_memory and raw_lme of jeffs-brain/memory stand for the same.",
         ),
         option(
             "--actor-project",
@@ -252,37 +308,16 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--actor-filter-question-sessions",
             group=_RETRIEVAL,
-            type=click.Choice(get_args(SessionFilter)),
+            type=SessionFilterChoice(get_args(SessionFilter)),
+            is_flag=False,
+            flag_value="on",
             default="auto",
             help="Ask each question of its own sessions alone. auto: if every SDK of the command is"
-            " seen to honour the filter; one SDK with it is no comparison.",
+            " seen to honour the filter; one SDK with it is no comparison. true and false stand for"
+            " on and off.",
         ),
-        option(
-            "--actor",
-            group=_MODELS,
-            metavar="MODEL",
-            show_default="JB_LME_ACTOR_MODEL, or gpt-4o",
-            help="Model that answers; with JB_LLM_PROVIDER=fake every model is the scripted one.",
-        ),
-        option(
-            "--context-tokens",
-            group=_MODELS,
-            type=click.IntRange(8_192, 1_000_000_000),
-            metavar="N",
-            show_default="the model's, from the table of prices",
-            help="Context window of the reader, at four bytes a token.",
-        ),
-        option(
-            "--concurrency",
-            group=_MODELS,
-            type=click.IntRange(1, 64),
-            default=8,
-            metavar="N",
-            help="Questions that are read and judged at once. Daemons are asked one question at a"
-            " time.",
-        ),
-        partial(call_options, group=_MODELS, budget="JB_EVAL_BUDGET_USD, or 20", forecasts=False),
-        partial(panel_options, judge="JB_LME_JUDGE_MODEL, or claude-haiku-4-5"),
+        rank_by,
+        *model_options(),
         option(
             "--output",
             group=OUTPUT,

@@ -1,34 +1,39 @@
 """From the flags of `lme` to questions, sessions and settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
-from memconform.bench.daemon_session import daemon_session
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.values import comma_separated
-from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.runner import SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.longmemeval import read_longmemeval_conversations
 from memconform.datasets.model import Question
-from memconform.datasets.sampling import QuerySelection, select_queries
+from memconform.datasets.sampling import QuerySelection, jeffs_brain_sample, select_queries
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.replay.brain import BrainFile
-from memconform.replay.documents import SharedBrain
-from memconform.replay.filter_probe import honours_session_filter
+from memconform.replay.documents import SESSIONS, SharedBrain
 from memconform.replay.placement import has_prefixes
 from memconform.replay.plan import ReplayControl
 from memconform.replay.records import BenchmarkMode, RetrievalSettings
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 
 _SHORTEST_SHA = 8
+_SCOPE_NAMES = {"global_memory": "global", "project_memory": "project"}
+_SCOPE_FOLDERS = {
+    "memory": "memory/",
+    "raw_lme": SESSIONS,
+}
+"""Of scopes of jeffs-brain/memory that the contract does not have."""
+_EMPTY_SCOPES = ("raw_document", "wiki", "sources")
+"""Scopes of jeffs-brain/memory in which a replay stores nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +100,37 @@ def _require_expected(path: Path, sha256: str, expected: str | None) -> None:
 
 
 def _chosen(options: LmeOptions, questions: Mapping[str, Question]) -> list[Question]:
+    """The questions of the sample, or those of the ids file, that have one of the categories."""
+    categories = {name: question.category for name, question in questions.items()}
+    wanted = tuple(name.strip() for name in comma_separated(options.categories))
+    # Before the sample: what is drawn with a seed depends on nothing else.
+    of_type = select_queries(categories, QuerySelection(categories=wanted))
+    chosen = [questions[name] for name in _sampled(options, categories) if name in of_type]
+    if not chosen:
+        raise NothingSelectedError(
+            f"none of the selected questions is of {', '.join(wanted)}",
+            code="nothing_selected",
+            hint="draw a larger sample, or name more of --categories",
+        )
+    return chosen
+
+
+def _sampled(options: LmeOptions, categories: Mapping[str, str]) -> Iterable[str]:
+    """Ids in the order in which the questions are asked."""
     if options.sample_ids_file is not None:
         ids = _ids(options.sample_ids_file)
         expect_known(
             ids,
-            questions,
+            categories,
             f"{options.sample_ids_file}: the dataset has no question",
             "use ids of the dataset",
         )
-        return [questions[name] for name in ids]
-    categories = {name: question.category for name, question in questions.items()}
-    selection = QuerySelection(sample=options.sample_size, seed=options.seed)
-    selected = select_queries(categories, selection)
-    return [question for name, question in questions.items() if name in selected]
+        return ids
+    size = options.sample_size or None
+    if options.sampler == "jeffs-brain" and size is not None:
+        return jeffs_brain_sample(categories, size, options.seed)
+    selected = select_queries(categories, QuerySelection(sample=size, seed=options.seed))
+    return [name for name in categories if name in selected]
 
 
 def _ids(path: Path) -> list[str]:
@@ -170,17 +193,50 @@ def benchmark_modes(
 
 
 def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
-    """What every daemon is asked for; whether sessions are filtered is not known yet."""
+    """What every daemon is asked for; whether sessions are filtered is not known yet.
+
+    Raises:
+        UsageError: for filters by which nothing is found (`filters_exclude_all`).
+    """
+    scope, path_prefix = _folders(options)
     return RetrievalSettings(
-        mode=Mode(options.retrieval_mode),
+        mode=Mode(options.retrieval_mode or Mode.HYBRID_RERANK),
         top_k=options.actor_topk,
         candidate_k=options.actor_candidatek or None,
         rerank_top_n=options.actor_rerank_topn or None,
-        scope=options.actor_scope,
+        scope=scope,
         # The agent's tools search folders, one of which is the project's.
-        project=None if options.ingest_mode == "agentic" else options.actor_project,
-        path_prefix=options.actor_path_prefix,
+        project=None if options.ingest_mode == "agentic" else options.actor_project or None,
+        path_prefix=path_prefix,
         session_filter=False,
+    )
+
+
+def _folders(options: LmeOptions) -> tuple[str | None, str | None]:
+    """The contract's scope, and the prefix of paths, for `--actor-scope` and its prefix.
+
+    The contract has no scope for both folders of facts, or for one folder below raw/; their prefix
+    says the same.
+    """
+    scope, prefix = options.actor_scope or None, options.actor_path_prefix or None
+    if scope in _EMPTY_SCOPES:
+        raise _exclude_all(f"--actor-scope {scope}", "documents", excludes="excludes")
+    scope = _SCOPE_NAMES.get(scope or "", scope)
+    if (folder := _SCOPE_FOLDERS.get(scope or "")) is None:
+        return scope, prefix
+    if not (prefix or "").startswith(folder) and not folder.startswith(prefix or ""):
+        raise _exclude_all(f"--actor-scope {scope} and --actor-path-prefix {prefix}", "documents")
+    return None, max(folder, prefix or "", key=len)
+
+
+def _exclude_all(
+    filters: str, what: str, project: str = "NAME", excludes: str = "exclude"
+) -> UsageError:
+    return UsageError(
+        f"{filters} {excludes} all {what} of the brain",
+        code="filters_exclude_all",
+        hint="sessions are raw/lme/…; facts, which --ingest-mode bulk does not make, are"
+        f" memory/project/{project}/…",
     )
 
 
@@ -198,71 +254,13 @@ def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
         )
         for document in brain.documents()
     ):
-        raise UsageError(
-            "--actor-scope, --actor-project and --actor-path-prefix exclude all"
-            f" {brain.size} documents of the brain",
-            code="filters_exclude_all",
-            hint="sessions are raw/lme/…; facts, which --ingest-mode bulk does not make, are"
-            f" memory/project/{brain.record.key.project}/…",
+        raise _exclude_all(
+            "--actor-scope, --actor-project and --actor-path-prefix",
+            f"{brain.size} documents",
+            brain.record.key.project,
         )
 
 
 def upstream_of(options: LmeOptions, runner: SdkRunner) -> UpstreamKind:
     """What answers a daemon's model calls; one that runs already has its own."""
     return options.upstream or ("scripted" if runner.managed else "own")
-
-
-async def try_session_filter(
-    options: LmeOptions,
-    runners: Sequence[SdkRunner],
-    folder: Path,
-    *,
-    timeouts: Timeouts,
-    headers: Mapping[str, str],
-) -> tuple[bool, str]:
-    """Whether each question is asked of its own sessions alone, and why.
-
-    Every SDK is started and tried, before anything is paid for: one SDK with an oracle's filter is
-    no comparison.
-
-    Raises:
-        UsageError: with `on`, if an SDK does not honour the filter (`filter_not_honoured`).
-        DaemonError: if an SDK does not start, or fails with three documents.
-    """
-    flag = options.actor_filter_question_sessions
-    if flag == "off":
-        return False, "off: every question is asked of all sessions"
-    if flag == "auto" and options.ingest_mode == "none":
-        return False, "auto: nothing is tried on a daemon that somebody else has filled"
-    refused = []
-    for number, runner in enumerate(runners):
-        probes = folder / "logs" / "probes"
-        launch = Launch(
-            run_id=f"{folder.name}-probe-{runner.name}",
-            folder=probes / f"{runner.name}-{len(list(probes.glob('*'))) + 1:03}",
-            port=options.port + number if options.port else 0,
-        )
-        async with daemon_session(
-            runner,
-            launch,
-            upstream_of(options, runner),
-            connections=2,
-            timeouts=timeouts,
-            headers=headers,
-        ) as session:
-            brain = f"mc-probe-{runner.name}"
-            mode = Mode(options.retrieval_mode)
-            if not await honours_session_filter(session, runner, brain, mode):
-                refused.append(runner.name)
-    if not refused:
-        return True, f"{flag}: every SDK honours it, so that each question is asked of its sessions"
-    if flag == "on":
-        raise UsageError(
-            f"{refused[0]} does not honour the filter by sessions (core.filter)",
-            code="filter_not_honoured",
-            hint="use --actor-filter-question-sessions auto or off",
-        )
-    return False, (
-        f"auto: {', '.join(refused)} does not honour it, so that every question is asked of all"
-        " sessions, by all SDKs"
-    )

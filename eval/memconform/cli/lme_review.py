@@ -21,6 +21,7 @@ class ReviewOptions:
     before: str
     after: str
     overrides: bool
+    across_rubrics: bool
     fail_on: str | None
     json_file: str | None
     markdown: str | None
@@ -47,7 +48,8 @@ class ReviewOptions:
     group=SCORING,
     required=True,
     metavar="RESULT",
-    help="The earlier result: result-<sdk>.json, a folder that holds one, or FOLDER#SDK.",
+    help="The earlier result: result-<sdk>.json, a folder that holds one, or FOLDER#SDK; also a"
+    " result of `memory eval lme run` of jeffs-brain/memory.",
 )
 @option(
     "--after",
@@ -61,6 +63,13 @@ class ReviewOptions:
     group=SCORING,
     is_flag=True,
     help="Use the verdicts of people (`lme arbitrate`) in place of the judge's, in both results.",
+)
+@option(
+    "--across-rubrics",
+    group=SCORING,
+    is_flag=True,
+    help="Compare results that were judged by different rubrics, such as those of two runners."
+    " What differs may then be the judges alone.",
 )
 @option(
     "--fail-on",

@@ -58,8 +58,8 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
             required=required,
             metavar="SDK",
             help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
-            " url:http://127.0.0.1:PORT for a running daemon; `all` selects every known SDK that"
-            " can run here. May be given several times.",
+            " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon; `all` selects every"
+            " known SDK that can run here. May be given several times.",
         )
         return sdk(no_skip(command))
 
@@ -246,8 +246,8 @@ rank_by = option(
     "--rank-by",
     group=SCORING,
     type=click.Choice(["score", "position"]),
-    default="score",
+    show_default="what the SDK's dialect declares, or score",
     help="With position, a ranking whose scores rise is reported as a violation and ranked by"
     " position, instead of not counting.",
 )
-"""`--rank-by` of `run` and `bench`."""
+"""`--rank-by` of `run`, `bench` and `lme`."""

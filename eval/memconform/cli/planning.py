@@ -2,16 +2,17 @@
 
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memconform.cli.judging import OpenScorer
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
+from memconform.cli.scorers import OpenScorer
 from memconform.cli.values import daemon_variables, question_ids, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
+from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
@@ -29,6 +30,8 @@ from memconform.storage.folders import find_journal
 
 ALL = "all"
 _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
+OF_ONE_SDK = (*_UNCLAIMED, "no_real_upstream", "manifest_invalid")
+"""Codes that say nothing against the other SDKs of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,9 @@ async def plan_runs(
 ) -> PlannedRuns:
     """Plan the runs of a command line.
 
-    `--sdk all` skips SDKs that cannot be built here or do not claim the requested features.
+    `--sdk all` skips SDKs that cannot be built here or do not claim the requested features. Of
+    several that are named, one that does not claim them does not keep the others from being run;
+    its error decides the exit code.
 
     Raises:
         UsageError: if a flag or a file is invalid, or no SDK claims the requested features.
@@ -76,32 +81,55 @@ async def plan_runs(
         runners = [find_runner(reference, folder) for reference in options.sdk]
         require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
-        runs = [(_plan(options, selected, corpus, scorer, r, n), r) for n, r in enumerate(runners)]
-        named = zip(options.sdk, runs, strict=True)
-        return PlannedRuns([(replace(plan, reference=r), run) for r, (plan, run) in named], [])
+        runs, skipped = _plan_each(options, selected, corpus, scorer, runners, OF_ONE_SDK)
+        if not runs:
+            raise skipped[0].error
+        reference_of = dict(zip(runners, options.sdk, strict=True))
+        return PlannedRuns(
+            [(replace(plan, reference=reference_of[runner]), runner) for plan, runner in runs],
+            [replace(sdk, is_named=True) for sdk in skipped],
+        )
     candidates = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     require_distinct_names(candidates)
     # --no-skip and --port need to know all SDKs before the first run: ports are given in order.
     build_first = options.no_skip or bool(options.port)
     present, skipped = await build_all(candidates, progress) if build_first else (candidates, [])
     corpus = _corpus(options, selected, candidates)
-    runs = []
-    for runner in present:
-        try:
-            runs.append((_plan(options, selected, corpus, scorer, runner, len(runs)), runner))
-        except UsageError as error:
-            if error.code not in _UNCLAIMED:
-                raise
-            skipped.append(SkippedSdk(runner.name, error))
+    runs, unclaimed = _plan_each(options, selected, corpus, scorer, present, _UNCLAIMED)
+    skipped += unclaimed
     if skipped and (options.no_skip or not runs):
         raise skipped[0].error
     return PlannedRuns(runs, skipped, to_build=not build_first)
 
 
+def _plan_each(  # noqa: PLR0917 - what a plan is made of
+    options: RunOptions,
+    selected: SelectedQuestions,
+    corpus: "_Corpus",
+    scorer: OpenScorer,
+    runners: Sequence[SdkRunner],
+    skipping: Collection[str],
+) -> tuple[list[tuple[Plan, SdkRunner]], list[SkippedSdk]]:
+    """Plan a run of each SDK; those whose error has a code of `skipping` are skipped."""
+    runs: list[tuple[Plan, SdkRunner]] = []
+    skipped: list[SkippedSdk] = []
+    for runner in runners:
+        try:
+            runs.append((_plan(options, selected, corpus, scorer, runner, len(runs)), runner))
+        except UsageError as error:
+            if error.code not in skipping:
+                raise
+            skipped.append(SkippedSdk(runner.name, error))
+    return runs, skipped
+
+
 async def build_sdks(
-    sdks: Sequence[str], *, no_skip: bool
+    sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False
 ) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
-    """Build the SDKs of `--sdk`; returns each with its reference, and those that `all` skips.
+    """Build the SDKs of `--sdk`; returns each with its reference, and those that are skipped.
+
+    `one_by_one` skips also an SDK that was named, unless none is left: what it fails at says
+    nothing against the others.
 
     Raises:
         MemconformError: if an SDK that was named, or with `no_skip` any, cannot run here.
@@ -112,9 +140,13 @@ async def build_sdks(
     require_distinct_names(runners)
     reference_of = dict(zip((r.name for r in runners), references, strict=True))
     present, skipped = await build_all(runners, lambda line: echo(f"  {line}", err=True))
-    if skipped and (ALL not in sdks or no_skip or not present):
+    is_named = ALL not in sdks
+    if skipped and ((is_named and not one_by_one) or no_skip or not present):
         raise skipped[0].error
-    return [(runner, reference_of[runner.name]) for runner in present], skipped
+    return (
+        [(runner, reference_of[runner.name]) for runner in present],
+        [replace(sdk, is_named=is_named) for sdk in skipped],
+    )
 
 
 def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
@@ -229,6 +261,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
     _require_claimed_mode(runner, mode, options)
+    runner.use_modes([mode])
     if corpus is not None and options.brain is not None:
         require_own_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
@@ -246,7 +279,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
-        rank_by=options.rank_by,
+        rank_by=ranked_by(runner.dialect, options.rank_by),
         repeat=options.repeat,
         seeding=None if corpus is None else corpus.identity,
         upstream=options.upstream,
@@ -320,10 +353,5 @@ def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) ->
             code="profile_not_claimed",
             hint="use --scenario search-retrieve-only",
         )
-    served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
-    if served is not None and mode not in served and not options.allow_fallback:
-        raise UsageError(
-            f"{runner.name} does not claim mode {mode.value}",
-            code="mode_not_claimed",
-            hint=f"it claims {', '.join(served)}; or use --allow-fallback",
-        )
+    if not options.allow_fallback:
+        runner.require_claimed(mode, more="measure whatever it serves with --allow-fallback")

@@ -46,7 +46,7 @@ class RunOptions(JudgeFlags):
     timeout_first: float
     timeout_gap: float
     allow_fallback: bool
-    rank_by: RankBy
+    rank_by: RankBy | None
     reverify: bool
     repeat: int
     json_file: str | None

@@ -17,6 +17,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
+from memconform.client.messages import read_message
 from memconform.client.responses import (
     SizeLimit,
     excerpt,
@@ -28,6 +29,7 @@ from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
+    RERANK_FAILURES,
     Brain,
     Brains,
     CreateBrain,
@@ -44,12 +46,11 @@ from memconform.contract.core import (
     ranks_all,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect import Dialect, Operation, ranked_by
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
-from memconform.contract.reported_failure import failure_in
-from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
+from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.wire import RankBy, Request, Response
 from memconform.validation import first_fault
 
@@ -57,6 +58,7 @@ AFTER_DONE_SECONDS = 1.0
 """The contract's limit between `done` and the end of the stream."""
 
 _BRAIN = "/v1/brains/{brain}"
+_BY_POSITION = "; --rank-by position measures the ranking as it is ordered"
 
 R = TypeVar("R", bound=Response)
 
@@ -77,12 +79,15 @@ class ContractClient:
         connections: int = 8,
         headers: Mapping[str, str] | None = None,
         dialect: Dialect | None = None,
-        rank_by: RankBy = "score",
+        rank_by: RankBy | None = None,
     ) -> None:
+        """Create a client; without `rank_by`, rankings are taken as the dialect declares."""
         self.base_url = base_url.rstrip("/")
         self.timeouts = timeouts or Timeouts()
         self.dialect = dialect
         self._rank_by = rank_by
+        self.null_lists = 0
+        """Number of answers with null for an empty list of chunks (core.search.shape)."""
         self._confirms: bool | None = None
         """Whether the traces of searches confirm a mode; None before the first search."""
         self._connection = HttpConnection(
@@ -91,6 +96,11 @@ class ContractClient:
             connections=connections,
             connect_s=self.timeouts.connect,
         )
+
+    @property
+    def rank_by(self) -> RankBy:
+        """What decides the order of a ranking whose scores rise."""
+        return ranked_by(self.dialect, self._rank_by)
 
     def _authorized(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Send a bearer token in the way of the dialect."""
@@ -200,22 +210,30 @@ class ContractClient:
         paths = [item.path for item in listing.items if not item.is_dir]
         return [mapping.from_daemon(path) for path in paths if mapping.covers(path)]
 
-    async def search(self, brain_id: str, request: SearchRequest) -> tuple[SearchResponse, Timings]:
-        """Search; the trace is as unknown as the dialect declares it to be."""
+    async def search(
+        self, brain_id: str, request: SearchRequest, *, rank_by: RankBy | None = None
+    ) -> tuple[SearchResponse, Timings]:
+        """Search; the trace is as unknown as the dialect declares it to be.
+
+        `rank_by` overrides that of the client, for a search whose scores do not matter.
+        """
         answer, timings = await self._call(
             "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
-        if (fault := trace_fault(answer.trace, request.mode)) is not None:
+        failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
+        fault = trace_fault(answer.trace, request.mode, failures, found=bool(answer.chunks))
+        if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
         everything = request.filters is None and ranks_all(
             answer.trace.effective_mode, request.query
         )
         fault = ranking_fault(
-            answer.chunks, request.top_k, ranks_all=everything, rank_by=self._rank_by
+            answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )
         if fault is not None:
-            raise ContractViolatedError("bad_ranking", fault)
+            raise _bad_ranking(fault)
+        self.null_lists += answer.was_null
         return answer, replace(timings, daemon_ms=_longest(answer.took_ms, answer.trace.search_ms))
 
     def _require_same_confirmation(self, trace: Trace) -> None:
@@ -237,7 +255,7 @@ class ContractClient:
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[AskResult, Timings]:
         """Ask a question and read the answer's stream to its end."""
         limits = self.timeouts
-        stream = AskStream(request, dialect=self.dialect, rank_by=self._rank_by)
+        stream = AskStream(request, dialect=self.dialect, rank_by=self.rank_by)
         first_event = first_delta = done = None
         try:
             with timed(CallClock(limits.first, limits.total)) as clock:
@@ -263,6 +281,10 @@ class ContractClient:
                             if stream.is_done:
                                 done = now
                             clock.allow(AFTER_DONE_SECONDS if stream.is_done else limits.gap)
+        except ContractViolatedError as error:
+            if error.code == "bad_ranking":
+                raise _bad_ranking(error.message) from error
+            raise
         except CallTimeoutError as error:
             if stream.is_done:
                 raise ContractViolatedError(
@@ -271,6 +293,7 @@ class ContractClient:
                 ) from error
             raise
         answer = stream.finish()
+        self.null_lists += answer.retrieve.was_null
         done = done or clock.elapsed_ms()
         daemon_ms = _longest(answer.retrieve.trace.search_ms)
         return answer, Timings(first_byte, done, first_event, first_delta, daemon_ms)
@@ -317,18 +340,7 @@ class ContractClient:
             operation, method, path, 200, body, brain=brain, query=query
         )
         try:
-            dialect = dialect or self.dialect
-            if dialect is not None:
-                return dialect.response(content, model), timings
-            require_unique_keys(content)
-            if (failure := failure_in(content, model)) is not None:
-                raise DaemonFailedError(
-                    "reported_error",
-                    f"{self._where(operation, method, path, brain)}: the answer reports a failure:"
-                    f" {failure}",
-                    body=excerpt(content),
-                )
-            return model.model_validate_json(content), timings
+            return read_message(content, model, dialect or self.dialect), timings
         except RepeatedKeyError as error:
             raise ContractViolatedError(
                 "duplicate_key", f"{self._where(operation, method, path, brain)}: {error}",
@@ -397,3 +409,10 @@ def _longest(*times: float | None) -> float | None:
 
 AS_CONTRACT = "memconform.as_contract"
 """The extension of a request in a dialect that holds the contract's method, operation and body."""
+
+
+def _bad_ranking(fault: str) -> ContractViolatedError:
+    """A violation of the ranking rules, with the flag that measures a ranking whose scores rise."""
+    return ContractViolatedError(
+        "bad_ranking", f"{fault}{_BY_POSITION if 'score rises' in fault else ''}"
+    )

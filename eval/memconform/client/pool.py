@@ -58,6 +58,11 @@ class ConnectionPool:
         else:
             await connection.aclose()
 
+    async def has_idle(self) -> bool:
+        """Whether a connection is idle that has not expired."""
+        await self._close_expired()
+        return bool(self._idle)
+
     async def aclose(self) -> None:
         while self._idle:
             await self._idle.pop().aclose()

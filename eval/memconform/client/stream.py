@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.client.messages import read_message
 from memconform.contract.ask import (
     EVENTS,
     AnswerDelta,
@@ -16,11 +17,11 @@ from memconform.contract.ask import (
     StreamError,
     StreamEvent,
 )
-from memconform.contract.core import ranking_fault, ranks_all, trace_fault
+from memconform.contract.core import RERANK_FAILURES, ranking_fault, ranks_all, trace_fault
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.reported_failure import failure_in
-from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
+from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.text import is_visible
 from memconform.contract.wire import RankBy
 from memconform.validation import first_fault
@@ -87,17 +88,11 @@ class AskStream:
             if dialect is not None and name not in dialect.ignored_events:
                 # It may be an error, after which the answer ends as if nothing had happened.
                 raise _violation("unknown_event", f"{name!r} is no event of the dialect")
-            self._require_no_failure(name, data, None)
+            self._require_no_failure(name, data)
             self._unknown.append(name)
             return
         try:
-            if dialect is not None:
-                event = dialect.response(data, model)
-            else:
-                require_unique_keys(data)
-                if model is not StreamError:
-                    self._require_no_failure(name, data, model)
-                event = model.model_validate_json(data)
+            event = read_message(data.encode("utf-8", "surrogatepass"), model, dialect)
         except RepeatedKeyError as error:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except (ValidationError, DialectError) as error:
@@ -114,10 +109,10 @@ class AskStream:
             ) from error
         self._take(event)
 
-    def _require_no_failure(self, name: str, data: str, model: type[BaseModel] | None) -> None:
-        """Raise DaemonFailedError if an event that is no error event reports an error."""
+    def _require_no_failure(self, name: str, data: str) -> None:
+        """Raise DaemonFailedError if an event that means nothing reports an error."""
         if self.dialect is None:
-            failure = failure_in(data.encode("utf-8", "surrogatepass"), model)
+            failure = failure_in(data.encode("utf-8", "surrogatepass"), None)
         else:
             failure = self.dialect.failure_in(data)
         if failure is not None:
@@ -165,7 +160,9 @@ class AskStream:
                 "bad_trace",
                 f"retrieve: mode {event.mode.value}, but trace.effectiveMode is {served.value}",
             )
-        if (fault := trace_fault(event.trace, self.request.mode)) is not None:
+        failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
+        fault = trace_fault(event.trace, self.request.mode, failures, found=bool(event.chunks))
+        if fault is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
         everything = self.whole_brain and ranks_all(served, self.request.question)
         fault = ranking_fault(

@@ -25,6 +25,9 @@ from memconform.client.timing import STALL_SECONDS
 
 _EXCERPT_BYTES = 64
 """How many unsolicited bytes an error message shows."""
+_WITHOUT_BODY = (b"204", b"304")
+"""Statuses whose responses end with their headers (RFC 9112, 6.3)."""
+_STATUS_LINE = b"HTTP/"
 
 
 class CallClock:
@@ -88,14 +91,32 @@ def timed(clock: CallClock) -> Iterator[CallClock]:
 class Transport(httpx.AsyncBaseTransport):
     """httpx's transport over one connection pool; raises httpcore's exceptions unchanged."""
 
-    def __init__(self, *, connections: int, secure: bool) -> None:
-        self._backend = _Backend(secure=secure)
+    def __init__(
+        self,
+        *,
+        connections: int,
+        secure: bool,
+        certificates: ssl.SSLContext | None = None,
+        is_strict: bool = False,
+    ) -> None:
+        """Create it.
+
+        Args:
+            connections: The most connections at once.
+            secure: Whether requests use TLS.
+            certificates: The context of TLS; by default it is loaded if `secure`.
+            is_strict: Whether the needless body of a 204 is unsolicited, too.
+        """
+        self._backend = _Backend(secure=secure, is_strict=is_strict)
         self._pool = ConnectionPool(
             connections=connections,
             # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
-            ssl_context=httpcore.default_ssl_context()
-            if secure
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            ssl_context=certificates
+            or (
+                httpcore.default_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            ),
             backend=self._backend,
         )
 
@@ -106,6 +127,10 @@ class Transport(httpx.AsyncBaseTransport):
         """
         unsolicited, self._backend.unsolicited = self._backend.unsolicited, b""
         return unsolicited
+
+    async def is_open(self) -> bool:
+        """Whether a connection is idle that the daemon has not closed."""
+        return await self._pool.has_idle()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._pool.send(
@@ -143,6 +168,8 @@ class _CheckedStream(AsyncNetworkStream):
         self._inner = inner
         self._backend = backend
         self._withheld = b""
+        self._beginning = b""
+        """The first bytes received since the last ones were sent."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._withheld:
@@ -157,6 +184,7 @@ class _CheckedStream(AsyncNetworkStream):
             if clock is None or not clock.excuse_stall():
                 raise
             data = await self._inner.read(max_bytes, max(clock.remaining(), 0))
+        self._beginning = self._beginning or data
         if len(data) > 1:
             data, self._withheld = data[:-1], data[-1:]
         return data
@@ -166,6 +194,7 @@ class _CheckedStream(AsyncNetworkStream):
         if not buffer:
             return
         clock = _clock.get()
+        self._beginning = b""
         if clock is None:
             await self._inner.write(buffer, timeout)
             return
@@ -196,9 +225,23 @@ class _CheckedStream(AsyncNetworkStream):
         if not self._withheld and not isinstance(sock, socket.socket):
             return self._inner.get_extra_info(info)
         unread = self._withheld or _peek(sock)
-        if unread:
+        if unread and not self._is_needless_body(unread):
             self._backend.unsolicited = self._backend.unsolicited or unread
         return unread is not None
+
+    def _is_needless_body(self, unread: bytes) -> bool:
+        """Whether unread bytes are the body of a response that has none.
+
+        A server that sends one with each 204 is not out of step: nothing can be read from these
+        bytes, because what is not a response begins otherwise. The connection is closed.
+        """
+        if self._backend.is_strict:
+            return False
+        head, _, rest = self._beginning.partition(b"\r\n\r\n")
+        if head[9:12] not in _WITHOUT_BODY:
+            return False
+        body = rest or unread
+        return not (body.startswith(_STATUS_LINE) or _STATUS_LINE.startswith(body))
 
 
 def _peek(sock: socket.socket) -> bytes | None:
@@ -212,11 +255,12 @@ def _peek(sock: socket.socket) -> bytes | None:
 
 
 class _Backend(AsyncNetworkBackend):
-    def __init__(self, *, secure: bool) -> None:
+    def __init__(self, *, secure: bool, is_strict: bool = False) -> None:
         # TLS has its own buffer, and unread bytes in the socket may be part of a record. anyio
         # never cancels a completed read, so that a busy event loop loses nothing there.
         self._anyio = httpcore.AnyIOBackend() if secure else None
         self.unsolicited = b""
+        self.is_strict = is_strict
 
     async def connect_tcp(
         self,

@@ -1,9 +1,14 @@
 """Which cases apply to an SDK: those of what it claims."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 
-from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.case import ProcessStep, StoreStep
+from memconform.conformance.case_paths import order_changes
+from memconform.conformance.catalog import CaseVariant, walk_steps
+from memconform.conformance.fixture import CONTROL_ENV
+from memconform.contract.dialect import Dialect
 from memconform.daemons.runner import SdkRunner
 
 
@@ -20,7 +25,41 @@ def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
     for mode in entry.case.modes:
         if modes is not None and mode not in modes:
             return f"mode {mode.value} is not claimed"
+    if runner.dialect is not None:
+        reason = dialect_skip_reason(entry, runner.dialect)
+        if reason is not None:
+            return reason
     return provider_skip_reason(entry, runner)
+
+
+def dialect_skip_reason(entry: CaseVariant, dialect: Dialect) -> str | None:
+    """Return why a case means nothing to a daemon of this dialect; None if it does.
+
+    A single request that the dialect cannot put is found out when it is sent.
+    """
+    for name, value in _settings(entry):
+        if dialect.lacks(name, value):
+            return f"the dialect {dialect.name!r} has no variable {name}"
+    stores = [step.store for step in walk_steps(entry.case) if isinstance(step, StoreStep)]
+    paths = [path for documents in (entry.case.documents, *stores) for path in documents]
+    changed = order_changes(paths, dialect.paths)
+    if changed is not None:
+        one, two = changed
+        return f"in the dialect {dialect.name!r} the path of {two!r} sorts before that of {one!r}"
+    return None
+
+
+def _settings(entry: CaseVariant) -> Iterator[tuple[str, str]]:
+    """The variables that a case sets, and the timeout that it waits for."""
+    yield from entry.case.daemon.env.items()
+    expected = []
+    for step in walk_steps(entry.case):
+        if isinstance(step, ProcessStep):
+            yield from step.env.items()
+        expected += [e.model_dump(exclude_unset=True) for e in step.expect.values()]
+    shown = json.dumps(expected, default=str)
+    if entry.case.daemon.upstream == "scripted" and ('"timeout"' in shown or "504" in shown):
+        yield from CONTROL_ENV.items()
 
 
 def provider_skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:

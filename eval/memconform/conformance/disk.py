@@ -54,9 +54,13 @@ def read_file(state: Path, path: str) -> StepResult:
     return result
 
 
-def list_files(state: Path, pattern: str) -> StepResult:
-    """List the files that match a glob, as sorted paths relative to the state folder."""
-    paths = sorted(str(p.relative_to(state)) for p in state.glob(pattern) if p.is_file())
+def list_files(state: Path, pattern: str, contract_path: Callable[[str], str] = str) -> StepResult:
+    """List the files that match a glob, as sorted paths relative to the state folder.
+
+    `contract_path` returns the path that the contract gives a file.
+    """
+    files = [str(p.relative_to(state)) for p in state.glob(pattern) if p.is_file()]
+    paths = sorted(map(contract_path, files))
     return StepResult(f"disk: list {pattern}", value=paths)
 
 

@@ -15,7 +15,7 @@ from memconform.conformance.causes import (
     status_fault,
 )
 from memconform.conformance.matchers import BadMatcherError, mismatches
-from memconform.conformance.mismatch import abbreviate
+from memconform.conformance.mismatch import Mismatch, abbreviate
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.value_causes import (
@@ -149,13 +149,23 @@ def _each_status_faults(
     faults = []
     for mismatch in mismatches(wanted, got):
         fault = mismatch_fault(mismatch, f"statuses: {mismatch}", body=got, root="the statuses")
-        if isinstance(mismatch.wanted, int) and isinstance(mismatch.got, int):
+        codes = _codes(wanted, mismatch)
+        if codes and isinstance(mismatch.got, int):
             response = replace(outcome, status=mismatch.got)
-            fault = status_fault(fault.message, response, (mismatch.wanted,))
+            fault = status_fault(fault.message, response, codes)
         elif mismatch.got is None:
             fault = Fault(fault.message, no_response(outcome))
         faults.append(fault)
     return faults
+
+
+def _codes(wanted: JsonValue, mismatch: Mismatch) -> list[int]:
+    """The statuses of which one was expected at the place of a mismatch; empty if not stated."""
+    if isinstance(mismatch.wanted, int):
+        return [mismatch.wanted]
+    at = resolve(wanted, mismatch.where)
+    choice = at.get("$in") if isinstance(at, dict) else None
+    return [code for code in choice if isinstance(code, int)] if isinstance(choice, list) else []
 
 
 def _header_faults(

@@ -132,58 +132,6 @@ def findings(sdk: SdkResult, results: Sequence[Result] = SHOWN) -> list[Finding]
     return sorted(groups.values(), key=lambda f: (not f.is_red, -f.checks, f.cause))
 
 
-_SHAPES = "other keys, types or headers"
-
-_FAMILIES = (
-    (r"(no|wrong) header ", _SHAPES),
-    (r"the daemon (exits|does not start)", "the daemon ends"),
-    (r"no response|no connection|not answer|response is incomplete|not HTTP", "no response"),
-    (r"acknowledged|is not stored", "documents are not stored as sent"),
-    (
-        r"accepts |starts all the same|status 2\d\d, expected [^2]|invalid request",
-        "accepted, and must be rejected",
-    ),
-    (r"status 5\d\d", "errors of the daemon itself"),
-    (r"status [34]\d\d, expected (?!.*\b2\d\d)", "rejected with another status"),
-    (r"status [34]\d\d", "rejected, and must be served"),
-    (r"events?\b|answer deltas|ended is|no_answer", "streams of events"),
-    (
-        r"(missing|unexpected) key|null|wrong (type|format)|, expected an? |header|media type|JSON",
-        _SHAPES,
-    ),
-)
-"""What a cause is about, by the first pattern that is found in it."""
-
-OTHER_FAMILY = "other results"
-
-
-def family_of(cause: str) -> str:
-    """Return the kind of defect that a cause is, of which there are about ten."""
-    return next((name for pattern, name in _FAMILIES if re.search(pattern, cause)), OTHER_FAMILY)
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Causes of one kind, that of most checks first."""
-
-    name: str
-    findings: list[Finding]
-
-    @property
-    def checks(self) -> int:
-        """Number of checks, those with several causes counted for each."""
-        return sum(finding.checks for finding in self.findings)
-
-
-def families(found: Iterable[Finding]) -> list[Family]:
-    """Group causes by kind, the kind of most checks first."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in found:
-        groups.setdefault(family_of(finding.cause), []).append(finding)
-    kinds = [Family(name, members) for name, members in groups.items()]
-    return sorted(kinds, key=lambda family: (-family.checks, family.name))
-
-
 def count_line(finding: Finding) -> str:
     """Format `N checks in M cases`, and what became of them if they did not all fail."""
     counts = f"{plural(finding.checks, 'check')} in {plural(len(finding.cases), 'case')}"

@@ -108,6 +108,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         stop = _stop(error, fixture, entry)
     finally:
         await _clean_up(entry, context, keep=_is_kept(entry, fixture, results, stop))
+        results.wire += context.connection_faults
     broken = any(outcome.ended == "cut" for outcome in context.exchanges)
     exit_reason = context.start_failure or await fixture.unexpected_exit(suspected=broken)
     exited = ""

@@ -26,6 +26,7 @@ from memconform.conformance.case import (
     UntilStep,
 )
 from memconform.conformance.case_context import CaseContext, CheckResults
+from memconform.conformance.case_paths import CasePaths
 from memconform.conformance.causes import (
     start_cause,
     status_fault,
@@ -252,7 +253,9 @@ class StepExecutor:
         variables = self._context.variables(extra)
         del results
         state = self._context.fixture.state
-        path = substitute(step.path, variables)
+        dialect = self._context.fixture.runner.dialect
+        paths = CasePaths() if dialect is None else Translation(dialect).paths
+        path = paths.on_disk(substitute(step.path, variables))
         content = b""
         if step.content is not None:
             source = step.content
@@ -261,13 +264,13 @@ class StepExecutor:
         target = substitute(step.to or "", variables)
         operations: dict[str, Callable[[], StepResult]] = {
             "read": partial(disk.read_file, state, path),
-            "list": partial(disk.list_files, state, path),
+            "list": partial(disk.list_files, state, path, paths.from_disk),
             "write": partial(disk.write_file, state, path, content),
             "remove": partial(disk.remove_files, state, path),
             "remove_folder": partial(disk.remove_folder, state, path),
             "damage": partial(disk.damage_files, state, path, step.page, step.kind),
             "link": partial(disk.create_link, state, path, target),
-            "hard_link": partial(disk.create_hard_link, state, path, target),
+            "hard_link": partial(disk.create_hard_link, state, path, paths.on_disk(target)),
         }
         try:
             return await asyncio.to_thread(operations[step.disk])

@@ -5,21 +5,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
-from urllib.parse import quote
 
 from pydantic.alias_generators import to_snake
 
+from memconform.conformance.case_paths import CasePaths
 from memconform.conformance.expecting import ExpectationResult
 from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
 from memconform.contract.dialect import Dialect, Operation
 from memconform.contract.dialect_keys import DialectError
-from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.events import Change
 from memconform.contract.schemas import ROUTES, Route
 
 _REQUEST_LINE = re.compile(rb"(?P<method>[A-Z]+) (?P<target>/[!-~]*) HTTP/1\.1\r\n")
+
+
+_SCOPES = ("global", "project", "raw")
+"""Values of the filter `scope`, each of which stands for a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,18 @@ class Translation:
     """
 
     dialect: Dialect
+    """The daemon's dialect; its `paths` are those of cases."""
+
+    def __post_init__(self) -> None:
+        paths = self.dialect.paths
+        mapping = CasePaths(prefix=paths.prefix, suffix=paths.suffix)
+        own = self.dialect.model_copy(update={"paths": mapping})
+        object.__setattr__(self, "dialect", own)
+
+    @property
+    def paths(self) -> CasePaths:
+        """How paths are written on the daemon's wire."""
+        return cast("CasePaths", self.dialect.paths)
 
     def request(self, line: str, body: bytes | None) -> tuple[str, bytes | None]:
         """Translate `METHOD /target` and a body.
@@ -103,46 +118,61 @@ class Translation:
                 "not_in_dialect",
                 f"the dialect {self.dialect.name!r} has other methods or paths for {target}",
             )
-        _, question_mark, query = target.partition("?")
-        return f"{method} {path.replace('{brain}', brain_in(target) or '')}{question_mark}{query}"
+        query = self._query(target.partition("?")[2], _operation(routes[0]))
+        path = path.replace("{brain}", brain_in(target) or "")
+        return f"{method} {path}{'?' if query else ''}{query}"
 
     def headers(self, headers: Mapping[str, Any]) -> dict[str, Any]:
         """Send a bearer token in the way of the dialect; other credentials pass unchanged."""
         auth, result = self.dialect.auth, dict(headers)
         for name, value in headers.items():
             scheme, _, token = str(value).partition(" ")
-            if name.lower() == "authorization" and scheme == "Bearer":
+            # A scheme without a token is not the dialect's header without its token.
+            if name.lower() == "authorization" and scheme == "Bearer" and token:
                 del result[name]
                 result[auth.header] = auth.value.replace("{token}", token)
         return result
 
     def _query(self, query: str, operation: Operation) -> str:
-        """Map the values of `path` and `dir`, which may hold anything but a `&`."""
-        paths = self.dialect.paths
-        quoted = PathMapping(prefix=quote(paths.prefix), suffix=quote(paths.suffix))
+        """Map the values of `path`, `dir` and `glob`, which may hold anything but a `&`."""
+        paths = self.paths
         parameters = query.split("&") if query else []
         is_listing = operation == "list_documents"
         if is_listing and not any(p.startswith("dir=") for p in parameters) and paths.prefix:
             parameters.append("dir=")
+        write = {
+            "path": paths.in_query,
+            "dir": paths.folder_in_query,
+            "glob": paths.glob_in_query if is_listing else str,
+        }
         mapped = []
         for parameter in parameters:
             name, equals, value = parameter.partition("=")
-            if name == "path" and value:
-                # Only stat takes folders; those of the cases have no extension, and documents do.
-                is_folder = operation == "stat_document" and "." not in value.rpartition("/")[2]
-                to_daemon = quoted.folder_to_daemon if is_folder else quoted.to_daemon
-                value = to_daemon(value)
-            elif name == "dir":
-                value = quoted.folder_to_daemon(value)
-            mapped.append(f"{name}{equals}{value}")
+            mapped.append(f"{name}{equals}{write.get(name, str)(value)}")
         return "&".join(mapped)
 
     def _body(self, route: Route, body: bytes | None) -> bytes | None:
         value = _json(body)
         if route.request is None or not isinstance(value, dict):
             return body
+        self._require_plain_paths(value.get("filters"))
         translated = self.dialect.request_json(value, route.request)
         return json.dumps(translated, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+    def _require_plain_paths(self, filters: Any) -> None:  # noqa: ANN401 - JSON
+        """Refuse filters that select by the folders of the contract.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has the documents in other folders.
+        """
+        if not isinstance(filters, dict) or not (self.paths.prefix or self.paths.suffix):
+            return
+        if filters.get("scope") in _SCOPES or filters.get("project"):
+            raise DialectError(
+                "not_in_dialect",
+                f"the dialect {self.dialect.name!r} has documents in other folders than those"
+                " that scope and project select",
+            )
 
     def status(self, line: str, status: int) -> int:
         """Return the contract's status for the dialect's status of a success."""

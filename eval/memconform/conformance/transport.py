@@ -1,13 +1,11 @@
 """Sends the HTTP requests of cases, with their exact target; reads streams in the background."""
 
 import asyncio
-import ssl
 import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx
@@ -16,8 +14,10 @@ from httpx_sse import EventSource, SSEError
 from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
 from memconform.client.timing import time_limit
+from memconform.conformance.connections import CUT, Connections
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation
+from memconform.conformance.wire import WireFault
 
 RESPONSE_LIMIT = 64 * 2**20
 """Largest response, in bytes; the largest that a case requests has 12 MiB."""
@@ -28,17 +28,9 @@ STREAM_LIMIT = 64 * 2**20
 _OPEN_BODY_LIMIT = 65_536
 """Largest body of an open stream to copy at each event, in bytes; copying more is slow."""
 
-_CONNECTIONS = 512
-
 
 class _TooLongError(Exception):
     """A stream exceeds STREAM_LIMIT."""
-
-
-@cache
-def certificates() -> ssl.SSLContext:
-    """Return the TLS context, loaded once: loading takes 25 ms, which every case would pay."""
-    return httpx.create_ssl_context()
 
 
 _CONTRACT_REQUEST = "memconform.contract_request"
@@ -77,24 +69,29 @@ class ContractRequest:
 
 
 class Sender:
-    """A client of one server, with one connection pool, that lives as long as the case."""
+    """A client of one server that lives as long as the case; each request has its connection."""
 
     def __init__(self, base_url: str, translation: Translation | None = None) -> None:
         """`translation` is between the contract and the daemon's dialect, if it has one."""
         self.base_url = base_url
         self._translation = translation
+        self._connections = Connections()
         self._http = httpx.AsyncClient(
             base_url=base_url,
             # Bodies are compared byte by byte, so the daemon must not compress them.
             headers={"Accept-Encoding": "identity"},
             timeout=None,  # noqa: S113 - each step has its own timeout
-            limits=httpx.Limits(max_connections=_CONNECTIONS),
-            verify=certificates(),
+            transport=self._connections,
             trust_env=False,
         )
 
+    @property
+    def faults(self) -> list[tuple[WireFault, StepResult]]:
+        """What came after responses, each with the exchange that it belongs to."""
+        return self._connections.faults
+
     async def close(self) -> None:
-        """Close the connection pool."""
+        """Close all connections."""
         await self._http.aclose()
 
     def request(
@@ -151,11 +148,12 @@ class Sender:
         except TimeoutError:
             outcome.failure = f"no complete response within {seconds:g} s"
             outcome.ended = "open"
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except CUT as error:
             outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
             outcome.ended = "cut"
         else:
             outcome.ended = "end"
+            await self._connections.finish(outcome, response)
         outcome.received = bytes(body)
         outcome.body = asked.answer(outcome.status, outcome.received)
         outcome.took_ms = _elapsed_ms(started)
@@ -204,7 +202,7 @@ class Stream:
                 response = await http.send(request, stream=True)
         except TimeoutError:
             stream.outcome.failure = f"no response head within {seconds:g} s"
-        except httpx.HTTPError as error:
+        except CUT as error:
             stream.outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
             stream.outcome.ended = "cut"
         else:
@@ -243,7 +241,7 @@ class Stream:
             except SSEError:
                 await response.aread()
             outcome.ended = "end"
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except CUT as error:
             outcome.ended = "cut"
             outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
         except _TooLongError:

@@ -206,7 +206,8 @@ def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[Fault
     if request is None:
         return []
     faults = (
-        trace_fault(answer.trace, request.mode),
+        # The contract knows no reason to skip reranking in mode hybrid-rerank (core.mode.trace).
+        trace_fault(answer.trace.model_copy(update={"rerank_skip_reason": None}), request.mode),
         ranking_fault(answer.chunks, request.top_k, ranks_all=False),
     )
     return [Fault(fault, fault.cause) for fault in faults if fault is not None]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from memconform.contract.core import Chunk, RetrievalParams, Trace
+from memconform.contract.core import Ranked, RetrievalParams, Trace
 from memconform.contract.wire import Mode, Response, Unknowable
 
 
@@ -19,10 +19,9 @@ class AskRequest(RetrievalParams):
     model: str | None = None
 
 
-class Retrieve(Response):
+class Retrieve(Ranked):
     """The chunks that the answer is based on; the first event of an ask stream."""
 
-    chunks: list[Chunk]
     top_k: Unknowable[int]
     mode: Unknowable[Mode]
     trace: Trace

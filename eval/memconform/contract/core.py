@@ -1,9 +1,10 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
 
 from memconform.contract.terms import terms
 from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
@@ -18,9 +19,9 @@ class Health(Response):
 class Version(Response):
     """The daemon's name and version, and the version of the contract it implements."""
 
-    name: str
+    name: Unknowable[str]
     version: str
-    contract: str
+    contract: Unknowable[str]
     run_id: str | None = None
 
 
@@ -177,6 +178,11 @@ class Chunk(Response):
     metadata: dict[str, Any] | None = None
 
 
+def _as_reason(value: object) -> object:
+    """A reason that is no text says nothing, and one that is empty neither."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
 class Trace(Response):
     """How a search was performed; `effective_mode` is the mode used, whatever was requested."""
 
@@ -185,16 +191,35 @@ class Trace(Response):
     embedder_used: Unknowable[bool]
     reranked: Unknowable[bool]
     rerank_provider: str | None = None
+    rerank_skip_reason: SkipJsonSchema[Annotated[str | None, BeforeValidator(_as_reason)]] = None
+    """Why a search in mode hybrid-rerank was not reranked. The contract has no such key, because it
+    has such a daemon serve hybrid; a run believes one that says it (`trace_fault`)."""
     fell_back_to_bm25: Unknowable[bool] = Field(alias="fellBackToBm25")
     candidate_k: Unknowable[Count]
     search_ms: Unknowable[Milliseconds]
     tuning: dict[str, Any] | None = None
 
 
-class SearchResponse(Response):
-    """The ranked chunks of a search, best first, and how they were found."""
+class Ranked(Response):
+    """A message with ranked chunks, best first."""
 
     chunks: list[Chunk]
+    _was_null: bool = PrivateAttr(default=False)
+
+    @property
+    def was_null(self) -> bool:
+        """Whether the daemon sent null for the empty list (core.search.shape)."""
+        return self._was_null
+
+    def marked_null(self) -> Self:
+        """Return this message, which the daemon sent with null for the empty list."""
+        self._was_null = True
+        return self
+
+
+class SearchResponse(Ranked):
+    """The ranked chunks of a search, best first, and how they were found."""
+
     took_ms: Unknowable[Milliseconds]
     trace: Trace
 
@@ -215,10 +240,55 @@ class SearchFault(str):
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
-def trace_fault(trace: Trace, requested: Mode) -> SearchFault | None:
+RERANK_FAILURES = ("fail", "error", "timeout", "timed_out", "unavailable", "no_reranker")
+"""Parts of reasons for which reranking was skipped that say that the daemon could not rerank; any
+other reason says that it chose not to, such as `unanimity`."""
+
+
+def rerank_skip(trace: Trace | Mapping[str, Any]) -> str | None:
+    """Why a search in mode hybrid-rerank was not reranked, by its trace or a stored one, for a
+    report; None if it was reranked, or in another mode."""
+    stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
+    if stored.get("effectiveMode") != Mode.HYBRID_RERANK or stored.get("reranked") is not False:
+        return None
+    reason = stored.get("rerankSkipReason")
+    return " ".join(str(reason).split())[:_SHOWN_REASON] if reason else None
+
+
+_SHOWN_REASON = 60
+_MOST_REASONS = 20
+"""Reasons that are counted apart; a daemon may invent one for each question."""
+
+
+def count_skip(counts: dict[str, int], reason: str | None) -> None:
+    """Count a reason for which reranking was skipped; None where it was not."""
+    if reason is not None:
+        is_apart = reason in counts or len(counts) < _MOST_REASONS
+        name = reason if is_apart else "other reasons"
+        counts[name] = counts.get(name, 0) + 1
+
+
+def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
+    """Count all of them, as `count_skip` does."""
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        count_skip(counts, reason)
+    return counts
+
+
+def trace_fault(
+    trace: Trace,
+    requested: Mode,
+    rerank_failures: Sequence[str] = RERANK_FAILURES,
+    *,
+    found: bool = True,
+) -> SearchFault | None:
     """Return how a trace contradicts the request or itself; None if it does not.
 
-    A value that the daemon's dialect does not have contradicts nothing.
+    A value that the daemon's dialect does not have contradicts nothing. `rerank_failures` are the
+    parts of `rerank_skip_reason` that stand for a failure, in any case. Without anything `found`,
+    a vector mode may say that it used no embedder: daemons were seen to say so of a search whose
+    filter excludes every vector, and such a ranking cannot hide another mode.
     """
     effective = trace.effective_mode
     if trace.requested_mode not in (None, requested):
@@ -229,17 +299,26 @@ def trace_fault(trace: Trace, requested: Mode) -> SearchFault | None:
         return SearchFault(message, cause)
     if effective is Mode.AUTO:
         return _contradiction("effectiveMode is auto, which is not a search mode")
-    return None if effective is None else _mode_fault(trace, effective)
+    return (
+        None if effective is None else _mode_fault(trace, effective, rerank_failures, found=found)
+    )
 
 
-def _mode_fault(trace: Trace, effective: Mode) -> SearchFault | None:
+def _mode_fault(
+    trace: Trace, effective: Mode, rerank_failures: Sequence[str], *, found: bool
+) -> SearchFault | None:
     """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return _contradiction(f"fellBackToBm25 with effectiveMode {effective.value}")
-    if effective in _VECTOR_MODES and trace.embedder_used is False:
+    if effective in _VECTOR_MODES and trace.embedder_used is False and found:
         return _contradiction(f"effectiveMode {effective.value} without an embedder")
     if effective is Mode.HYBRID_RERANK and trace.reranked is False:
-        return _contradiction("effectiveMode hybrid-rerank without reranking")
+        cause = "effectiveMode hybrid-rerank without reranking"
+        reason = trace.rerank_skip_reason
+        if reason is None:
+            return _contradiction(cause)
+        if any(failure.casefold() in reason.casefold() for failure in rerank_failures):
+            return SearchFault(f"{cause}: {reason}", cause)
     return None
 
 
@@ -263,6 +342,9 @@ def score_rise(scores: Sequence[float]) -> SearchFault | None:
     return None
 
 
+NO_CHUNKS = "no chunks, although the mode ranks all of them"
+
+
 def ranking_fault(
     chunks: Sequence[Chunk], top_k: int, *, ranks_all: bool, rank_by: RankBy = "score"
 ) -> SearchFault | None:
@@ -272,7 +354,7 @@ def ranking_fault(
     non-empty brain if `ranks_all`, and rising scores unless chunks are ranked by position.
     """
     if not chunks and ranks_all:
-        return SearchFault("no chunks, although the mode ranks all of them", "chunks is empty")
+        return SearchFault(NO_CHUNKS, "chunks is empty")
     if len(chunks) > top_k:
         message = f"{len(chunks)} chunks, but topK is {top_k}"
         return SearchFault(message, "chunks has more items than topK")

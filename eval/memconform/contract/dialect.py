@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
 from memconform.contract.ask import StreamError
-from memconform.contract.core import Filters, Trace
+from memconform.contract.core import RERANK_FAILURES, Filters, Trace
 from memconform.contract.dialect_keys import (
     MISSING,
     DialectError,
@@ -43,7 +43,7 @@ from memconform.contract.dialect_tables import Auth, Choice, PathMapping, Table
 from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
-from memconform.contract.wire import Request, is_unknowable
+from memconform.contract.wire import RankBy, Request, is_unknowable
 
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",
@@ -89,17 +89,21 @@ class Dialect(Table):
     """The style of keys in responses; `any` ignores case and underscores."""
     request_keys: Literal["camel", "snake", "pascal"] = "camel"
     """The style of keys in requests."""
+    seed_via: Literal["http", "batch", "documents"] = "http"
+    """How documents get in, unless `[seed] via` says it."""
     counts: Literal["brain", "listing"] = "brain"
     """Where documents are counted: in the brain, or by listing the stored documents."""
+    rank_by: RankBy = "score"
+    """`position` for a daemon that reorders its rankings without rescoring them."""
     routes: dict[Operation, str | Literal[False]] = Field(default_factory=dict)
     """`METHOD /path` by operation, with `{brain}` for the brain's id; False if there is none."""
     statuses: dict[Operation, int] = Field(default_factory=dict)
     """Status of a success, by operation, where it differs from the contract's."""
     objects: dict[str, dict[str, Names]] = Field(default_factory=dict)
     """By object and by the contract's key: the daemon's key."""
-    settings: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, str | Literal[False]] = Field(default_factory=dict)
     """By `NAME=value`, as cases set a variable of the contract: the daemon's `NAME=value`; empty to
-    set nothing."""
+    set nothing. By `NAME` or `NAME=value`: False if the daemon has no such variable or value."""
     events: dict[Literal["retrieve", "answer_delta", "citation", "error", "done"], str] = Field(
         default_factory=dict
     )
@@ -109,6 +113,9 @@ class Dialect(Table):
     failures: list[str] = Field(default_factory=lambda: list(FAILURES))
     """What reports a failure in a success or an event: `key`, if it holds a value, or `key=value`,
     in any object outside arrays; or a place from the top, its keys joined by `.`."""
+    rerank_failures: list[str] = Field(default_factory=lambda: list(RERANK_FAILURES))
+    """Parts of `rerankSkipReason` of a trace that say that the daemon could not rerank: its search
+    in mode hybrid-rerank is not measured. With any other reason it is."""
     paths: PathMapping = PathMapping()
     auth: Auth = Auth()
     choices: list[Choice] = Field(default_factory=list)
@@ -132,6 +139,13 @@ class Dialect(Table):
                     f"routes.{operation}: a daemon needs this route; only"
                     f" {', '.join(_OPTIONAL_ROUTES)} may be false"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_settings(self) -> "Dialect":
+        for key, own in self.settings.items():
+            if own is not False and "=" not in key:
+                raise ValueError(f'settings: write "{key}=value" = "NAME=value", or {key} = false')
         return self
 
     @model_validator(mode="after")
@@ -170,11 +184,21 @@ class Dialect(Table):
 
     def setting(self, name: str, value: str) -> tuple[str, str] | None:
         """The daemon's variable for one of the contract; None if it is not set."""
+        if self.lacks(name, value):
+            return None
         own = self.settings.get(f"{name}={value}")
-        if own is None:
+        if not isinstance(own, str):
             return name, value
         name, equals, value = own.partition("=")
         return (name, value) if equals else None
+
+    def lacks(self, name: str, value: str) -> bool:
+        """Whether the daemon has no such variable of the contract, or not with this value.
+
+        Any daemon has one that is empty: that is, one that is not set.
+        """
+        keys = (name, f"{name}={value}")
+        return bool(value) and any(self.settings.get(key) is False for key in keys)
 
     @cached_property
     def event_names(self) -> dict[str, str]:
@@ -238,7 +262,7 @@ class Dialect(Table):
             return [self._request_value(item, model, name, field, where) for item in value]
         if (model, name) in PATHS and isinstance(value, str) and value:
             if (model, name) == (Filters, "path_prefix"):
-                return f"{self.paths.prefix}{value}"
+                return self.paths.prefix_to_daemon(value)
             return self.paths.to_daemon(value)
         if (model, name) in FREE_FORM:
             return value
@@ -249,10 +273,20 @@ class Dialect(Table):
         """Translate a response body or an event's data and validate it.
 
         Raises:
+            pydantic.ValidationError: if the translation does not fit the model.
+            DialectError, RepeatedKeyError: as `as_contract`.
+        """
+        translated = self.as_contract(content, model)
+        value: M = loosened(model).model_validate_json(json.dumps(translated))
+        return value
+
+    def as_contract(self, content: str | bytes, model: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
+        """Translate a response body or an event's data that reports no failure.
+
+        Raises:
             DialectError: `bad_body` if a key is missing or ambiguous, `reported_error` if the
                 message reports a failure.
             RepeatedKeyError: if an object has a key twice.
-            pydantic.ValidationError: if the translation does not fit the model.
         """
         require_unique_keys(content)
         parsed = _parse(content)
@@ -264,9 +298,7 @@ class Dialect(Table):
             ]
             if (failure := reported_failure(parsed, self.failures, own_keys)) is not None:
                 raise DialectError("reported_error", f"the answer reports a failure: {failure}")
-        translated = self.translate(parsed, model)
-        value: M = loosened(model).model_validate_json(json.dumps(translated))
-        return value
+        return self.translate(parsed, model)
 
     def _names(self, model: type[BaseModel], key: str) -> list[str] | Literal[False]:
         """Where the daemon has the value of a contract's key; False if nowhere."""
@@ -369,6 +401,13 @@ class Dialect(Table):
                 for index, item in enumerate(value)
             ]
         return self.translate(value, inner, where=where, lenient=lenient)
+
+
+def ranked_by(dialect: Dialect | None, requested: RankBy | None = None) -> RankBy:
+    """What decides a daemon's rankings: what was requested, or else what its dialect declares."""
+    if requested is not None:
+        return requested
+    return "score" if dialect is None else dialect.rank_by
 
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 class Table(BaseModel):
     """A table of an sdk.toml, which has no other keys than these."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class PathMapping(Table):
@@ -35,6 +35,10 @@ class PathMapping(Table):
     def folder_to_daemon(self, folder: str) -> str:
         """Return the daemon's path of a folder, which has no suffix; empty means the root."""
         return f"{self.prefix}{folder}" if folder else self.prefix.rpartition("/")[0]
+
+    def prefix_to_daemon(self, path_prefix: str) -> str:
+        """Return what the daemon's paths of documents begin with whose paths begin with this."""
+        return f"{self.prefix}{path_prefix}"
 
     def folder_from_daemon(self, folder: str) -> str:
         """Return a folder's path; a path outside the prefix is returned unchanged."""

@@ -32,7 +32,9 @@ JsonValue = Any
 class Request(BaseModel):
     """A body that the harness sends."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, defer_build=True
+    )
 
     def to_body(self) -> dict[str, Any]:
         """Return the JSON object to send, without the keys that are None."""
@@ -60,6 +62,7 @@ class Response(BaseModel):
         strict=True,
         extra="ignore",
         allow_inf_nan=False,
+        defer_build=True,
     )
 
 

@@ -18,10 +18,14 @@ class SkippedSdk:
 
     sdk: str
     error: MemconformError
+    is_named: bool = False
+    """Whether the command line names it, so that leaving it out is a failure."""
 
     @property
     def exit_code(self) -> ExitCode:
         """OK if this machine lacks a tool, because only a broken build is a failure."""
+        if self.is_named:
+            return self.error.exit_code
         broken = isinstance(self.error, DaemonError) and self.error.code not in _MACHINE_CODES
         return self.error.exit_code if broken else ExitCode.OK
 

@@ -35,20 +35,33 @@ _VARIABLE_ROOT = re.compile(r"\$\{(\w+)\}/")
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
-    """SHA-256 of the manifest, the tools, every input file, and the program that is served.
+    """SHA-256 of the manifest, of the build, and of the program that is served; raises as
+    `build_key`.
+    """
+    digest = hashlib.sha256(manifest.model_dump_json().encode())
+    digest.update(build_key(manifest, folder).encode())
+    for line in program_identity(manifest.serve.argv, folder):
+        digest.update(line.encode())
+    return digest.hexdigest()
+
+
+def build_key(manifest: Manifest, folder: Path) -> str:
+    """SHA-256 of `[build]`, the tools and every input file, by which builds are cached.
+
+    What a manifest says of the daemon's wire, seeding or claims makes no other build.
 
     Raises:
         UsageError: `manifest_invalid` if a glob of `[build] inputs` matches no file, or begins with
             a variable that is not set.
     """
-    digest = hashlib.sha256(manifest.model_dump_json().encode())
+    digest = hashlib.sha256()
+    if manifest.build is not None:
+        digest.update(manifest.build.model_dump_json().encode())
     # A virtual environment is bound to its interpreter, a native module to its platform.
     interpreter = Path(sys.executable).resolve()
     digest.update(f"{interpreter}\0{sys.version}\0{os.uname().machine}".encode())
     for program in manifest.requires:
         digest.update(tool_identity(program).encode())
-    for line in program_identity(manifest.serve.argv, folder):
-        digest.update(line.encode())
     for pattern in manifest.build.inputs if manifest.build else ():
         root, glob = _input_root(pattern, folder)
         try:

@@ -5,13 +5,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from memconform.contract.wire import Mode
-from memconform.daemons.build import build_hash, ensure_built
+from memconform.daemons.build import build_hash, build_key, ensure_built
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
@@ -126,21 +126,11 @@ class ManifestRunner(SdkRunner):
         self.manifest = manifest
         self.folder = folder
         self.serving, self.env = manifest.serve, manifest.env
-        self.name = manifest.name
-        self.language = manifest.language
-        self.profiles = tuple(manifest.capabilities.profiles)
-        self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
-        readers = manifest.capabilities.readers
-        self.readers = None if readers is None else tuple(readers)
-        embedders = manifest.capabilities.embedders
-        self.embedders = None if embedders is None else tuple(embedders)
+        self.describe(manifest, folder)
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
-        self.known_failures = folder / manifest.known.file if manifest.known else None
-        self.seed = manifest.seed
-        self.dialect = manifest.dialect
+        self.can_be_scripted = bool(manifest.upstream and manifest.upstream.scripted)
         self.takes_address = any("{addr}" in part for part in manifest.serve.argv)
         self._build_dir: Path | None = None
-        self._upstream: UpstreamKind = "own"
         self._overrides: dict[str, str] = {}
 
     def use_variables(self, variables: Mapping[str, str]) -> None:
@@ -169,7 +159,7 @@ class ManifestRunner(SdkRunner):
 
     def _from_user(self) -> dict[str, str]:
         names = [variable.name for variable in self.env.pass_]
-        if self._upstream == "real" and self.manifest.upstream is not None:
+        if self.upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
         return self._shell(names) | self._overrides
 
@@ -189,7 +179,13 @@ class ManifestRunner(SdkRunner):
                 code="no_real_upstream",
                 hint="set the provider's variables in your shell; sdks/CONTRACT.md lists them",
             )
-        self._upstream = kind
+        self.upstream = kind
+
+    def use_modes(self, modes: Collection[Mode]) -> None:
+        if self.seed.restart == "vectors" and set(modes) == {Mode.BM25}:
+            self.seed = self.seed.model_copy(update={"restart": False})
+            # No other claim can be verified without the restart, nor is it needed.
+            self.modes = (Mode.BM25,)
 
     @staticmethod
     def _shell(names: list[str]) -> dict[str, str]:
@@ -199,7 +195,7 @@ class ManifestRunner(SdkRunner):
         return build_hash(self.manifest, self.folder)
 
     async def build(self, progress: Progress) -> None:
-        key = self.build_hash()
+        key = build_key(self.manifest, self.folder)
         self._build_dir = await ensure_built(self.manifest, self.folder, key, progress)
 
     @asynccontextmanager
@@ -307,9 +303,9 @@ class ManifestRunner(SdkRunner):
         """Build the environment from an allow-list: only declared shell variables are passed."""
         declared, upstream = self.env, self.manifest.upstream
         settings, from_user = dict(declared.set), self._from_user()
-        if upstream is not None and self._upstream == "scripted":
+        if upstream is not None and self.upstream == "scripted":
             settings |= upstream.scripted
-        if upstream is not None and self._upstream == "real":
+        if upstream is not None and self.upstream == "real":
             # A stub that replaced a variable the user forgot to set would go unnoticed.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
         env = self._shell(list(_BASE_ENV))

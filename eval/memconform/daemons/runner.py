@@ -1,7 +1,7 @@
 """The interface through which every SDK is built and served."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from memconform.contract.dialect import Dialect
 from memconform.contract.names import Embedder, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.manifest import Seed
+from memconform.daemons.manifest import Manifest, Seed
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
@@ -112,6 +112,10 @@ class SdkRunner(ABC):
     seed: Seed = Seed()
     dialect: Dialect | None = None
     """How its wire differs from the contract's; None if it speaks the contract."""
+    upstream: UpstreamKind = "own"
+    """The kind of upstream that is in use."""
+    can_be_scripted: bool = False
+    """Whether it can be configured to call the scripted upstream."""
     scripted_modes: tuple[Mode, ...] = ()
     """Modes that the SDK claims in addition with the scripted upstream."""
     restartable: bool = False
@@ -136,6 +140,43 @@ class SdkRunner(ABC):
         claimed = (*self.modes, *self.optional_modes)
         return tuple(mode for mode in claimed if mode is not Mode.AUTO)
 
+    def claims(self, mode: Mode) -> bool:
+        """Whether the SDK may serve a mode; one that makes no claim may serve any."""
+        return self.modes is None or mode in (*self.modes, *self.optional_modes)
+
+    def require_claimed(self, mode: Mode, *, also: Sequence[Mode] = (), more: str = "") -> None:
+        """Raise UsageError `mode_not_claimed` unless the SDK claims a mode, or `also` has it.
+
+        The hint names the modes that it claims, and `more`, but no upstream that is in use.
+        """
+        if self.modes is None or self.claims(mode) or mode in also:
+            return
+        hints = [f"it claims {', '.join((*self.modes, *self.optional_modes))}"]
+        if mode in self.scripted_modes and self.upstream == "own" and self.can_be_scripted:
+            hints.append("add --upstream scripted, with which it claims the mode")
+        else:
+            hints.append("if it serves the mode, add it to [capabilities] modes of the sdk.toml")
+        hints += [more] if more else []
+        raise UsageError(
+            f"{self.name} does not claim mode {mode.value}",
+            code="mode_not_claimed",
+            hint="; or ".join(hints),
+        )
+
+    def describe(self, manifest: Manifest, folder: Path) -> None:
+        """Take the name, the claims, the seeding and the dialect from a manifest in `folder`."""
+        self.name = manifest.name
+        self.language = manifest.language
+        self.profiles = tuple(manifest.capabilities.profiles)
+        self.modes = tuple(manifest.capabilities.modes)
+        readers, embedders = manifest.capabilities.readers, manifest.capabilities.embedders
+        self.readers = None if readers is None else tuple(readers)
+        self.embedders = None if embedders is None else tuple(embedders)
+        self.known_failures = folder / manifest.known.file if manifest.known else None
+        self.seed, self.dialect = manifest.seed, manifest.dialect
+        if self.dialect is not None and "via" not in self.seed.model_fields_set:
+            self.seed = self.seed.model_copy(update={"via": self.dialect.seed_via})
+
     def use_variables(self, variables: Mapping[str, str]) -> None:
         """Set these variables at later starts.
 
@@ -146,7 +187,7 @@ class SdkRunner(ABC):
             raise UsageError(
                 f"memconform cannot set the environment of {self.name}",
                 code="foreign_environment",
-                hint="--env works only for SDKs described by an sdk.toml",
+                hint="--env works only for daemons that memconform starts from an sdk.toml",
             )
 
     def variables(self) -> dict[str, str]:
@@ -163,8 +204,13 @@ class SdkRunner(ABC):
             raise UsageError(
                 f"{self.name} cannot be configured to call an upstream",
                 code="no_upstream",
-                hint="add [upstream] to the sdk.toml, or use --upstream own",
+                hint="add [upstream] to the sdk.toml, or use --upstream own"
+                if self.managed
+                else "set its models where you start it, and use --upstream own",
             )
+
+    def use_modes(self, modes: Collection[Mode]) -> None:  # noqa: B027 - most need nothing
+        """Prepare to be measured in these modes only; call it after `use_upstream`."""
 
     def build_hash(self) -> str | None:
         """Hash of everything from which the daemon is built; None if unknown.

@@ -36,7 +36,7 @@ NonBlank = Annotated[str, AfterValidator(_not_blank)]
 class QuestionRow(BaseModel):
     """One line of a question set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     id: NonBlank
     question: NonBlank

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,10 @@ Holdout = Literal["all", "tune", "held"]
 """All queries; those for tuning settings; or those held out from tuning, which is every tenth."""
 
 _TENTH = 10
+
+_64_BITS = (1 << 64) - 1
+_MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
+"""Knuth's constants for MMIX."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +120,83 @@ def _matches(row: _Row, selection: QuerySelection) -> bool:
 
 
 def _stratified_sample(rows: list[_Row], size: int, seed: int) -> list[_Row]:
-    """Sample each category in proportion; largest remainders are rounded up.
+    """Sample each category in proportion.
 
     The sample depends on the seed and the ids, not on the order of the file, because the published
     files of LongMemEval contain the same questions in different orders.
     """
+    _require_enough(rows, size)
+    strata = _strata(rows)
+    sizes = _allocation(strata, size)
+    return [
+        row
+        for name, stratum in strata.items()
+        for row in sorted(stratum, key=lambda row: _sort_key(seed, row.id))[: sizes[name]]
+    ]
+
+
+def _require_enough(rows: Sequence[_Row], size: int) -> None:
     if size > len(rows):
         raise UsageError(
             f"a sample of {size} cannot be drawn from {len(rows)} questions",
             code="bad_selection",
             hint=f"draw {len(rows)} or fewer",
         )
+
+
+def _strata(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     strata: dict[str, list[_Row]] = {}
     for row in rows:
         strata.setdefault(row.category, []).append(row)
-    shares = {name: divmod(size * len(stratum), len(rows)) for name, stratum in strata.items()}
+    return strata
+
+
+def _allocation(strata: Mapping[str, Sequence[_Row]], size: int) -> dict[str, int]:
+    """How many of each category are drawn: in proportion, largest remainders rounded up."""
+    total = sum(map(len, strata.values()))
+    shares = {name: divmod(size * len(stratum), total) for name, stratum in strata.items()}
     missing = size - sum(quotient for quotient, _ in shares.values())
     rounded_up = sorted(shares, key=lambda name: (-shares[name][1], name))[:missing]
+    return {name: shares[name][0] + (name in rounded_up) for name in strata}
+
+
+def jeffs_brain_sample(categories: Mapping[str, str], size: int, seed: int) -> list[str]:
+    """The ids that `memory eval lme run` of jeffs-brain/memory draws, in the order of its draw.
+
+    Each category, in the order of its name, is shuffled by a linear congruential generator that
+    begins with the seed. Unlike ours, the sample depends on the order of the file.
+
+    Args:
+        categories: of each question by id, in the order of the file.
+        size: questions to draw.
+        seed: of the generator, 64 bits.
+
+    Raises:
+        UsageError: if there are fewer questions (`bad_selection`).
+    """
+    rows = [_Row(index, *query) for index, query in enumerate(categories.items())]
+    _require_enough(rows, size)
+    if size == len(rows):
+        return list(categories)
+    strata = _strata(rows)
+    sizes = _allocation(strata, size)
     return [
-        row
-        for name, stratum in strata.items()
-        for row in sorted(stratum, key=lambda row: _sort_key(seed, row.id))[
-            : shares[name][0] + (name in rounded_up)
-        ]
+        strata[name][index].id
+        for name in sorted(strata)
+        for index in _shuffled(len(strata[name]), sizes[name], seed)
     ]
+
+
+def _shuffled(length: int, size: int, seed: int) -> list[int]:
+    """The first of shuffled indices; all of them, where all are drawn, stay in order."""
+    indices = list(range(length))
+    if size < length:
+        state = seed & _64_BITS
+        for last in range(length - 1, 0, -1):
+            state = (state * _MULTIPLIER + _INCREMENT) & _64_BITS
+            other = (state >> 33) % (last + 1)
+            indices[last], indices[other] = indices[other], indices[last]
+    return indices[:size]
 
 
 def _sort_key(seed: int, query_id: str) -> bytes:

@@ -15,6 +15,9 @@ from memconform.ingest.probing import long_query, searchable_text
 
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 
+_WORDS_EACH = 100
+"""Words of each of two documents in one query, of which a daemon must use 256."""
+
 INCOMPLETE_HINT = (
     "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
     " memconform conform --case 'brain-counts*' --case 'ingest-*' shows the call that differs"
@@ -34,37 +37,28 @@ class Legs:
 async def honours_filters(
     client: ContractClient, brain: str, documents: IngestedDocuments, mode: Mode
 ) -> bool:
-    """Whether a filter by paths has an effect: a nonexistent path must exclude everything.
+    """Whether a filter by paths has an effect: of two documents that match, it excludes the first.
 
-    If the daemon cannot answer that nothing was found, the filter must exclude the first of two
-    documents of which both match. A daemon may refuse filters. Ignoring them violates the contract,
-    which the conformance suite reports.
+    A single document must be excluded by a nonexistent path. With two, something is found: one
+    daemon was seen to deny that it used an embedder where its vectors found nothing. A daemon may
+    refuse filters. Ignoring them violates the contract, which the conformance suite reports.
 
     Raises:
         CallError: if the daemon does not answer.
     """
-    nowhere = f"nowhere/{secrets.token_hex(8)}.md"
     queries = matching_queries(documents)
     _, query = next(queries)
+    path, words = next(queries, (f"nowhere/{secrets.token_hex(8)}.md", ""))
+    # Words alone, because quotes and operators may exclude a document.
+    both = " ".join(terms(query)[:_WORDS_EACH] + terms(words)[:_WORDS_EACH])
+    request = SearchRequest(query=both, top_k=10, mode=mode, filters=Filters(paths=[path]))
     try:
-        request = SearchRequest(query=query, top_k=1, mode=mode, filters=Filters(paths=[nowhere]))
-        answer, _ = await client.search(brain, request)
+        answer, _ = await client.search(brain, request, rank_by="position")
     except DaemonFailedError as error:
         if error.code != "http_400":
             raise
         return False
-    except ContractViolatedError as error:
-        # An empty ranking in a wrong shape, which conform reports (wire.shape).
-        other = next(queries, None)
-        if error.code != "bad_body" or other is None:
-            raise
-        path, words = other
-        request = SearchRequest(
-            query=f"{query} {words}", top_k=10, mode=mode, filters=Filters(paths=[path])
-        )
-        answer, _ = await client.search(brain, request)
-        return {chunk.path for chunk in answer.chunks} == {path}
-    return not answer.chunks
+    return {chunk.path for chunk in answer.chunks} == ({path} if words else set())
 
 
 def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
@@ -75,14 +69,14 @@ def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
             yield document.path, query
 
 
-async def is_settled(
+async def unsettled_mode(
     client: ContractClient,
     brain: str,
     query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
-) -> bool:
-    """Whether each mode is served as itself, and auto as hybrid if that is claimed.
+) -> DaemonError | None:
+    """The first mode that is not served as itself, or auto not as hybrid though that is claimed.
 
     A daemon that embeds in the background serves other modes until it has finished.
     """
@@ -91,8 +85,14 @@ async def is_settled(
         served = answer.trace.effective_mode
         expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
         if served is not None and expected not in (Mode.AUTO, served):
-            return False
-    return True
+            claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
+            return DaemonError(
+                f"mode {mode.value} is still served as {served.value}{claim}",
+                code="index_incomplete",
+                hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
+                " as the embedder's address, and see the daemon's log",
+            )
+    return None
 
 
 async def find_legs(
@@ -119,7 +119,9 @@ async def find_legs(
         available = [
             leg
             for leg in candidates
-            if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
+            # A fused mode that is served without a claim is proven in every leg that it may have.
+            if (claimed is None or effective not in claimed or leg in claimed)
+            and await _serves(client, counts, query, leg, claimed)
         ]
         if not available:
             legs[mode] = effective
@@ -128,12 +130,23 @@ async def find_legs(
     return Legs(tuple(legs), keyword)
 
 
-async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
+async def _serves(
+    client: ContractClient,
+    counts: Brain,
+    query: str,
+    mode: Mode,
+    claimed: Sequence[Mode] | None,
+) -> bool:
     try:
         return await _effective_mode(client, counts, query, mode) is mode
     except DaemonFailedError as error:
         # A mode that was not requested may be refused; any other failure fails the proof.
         if error.code != "http_400":
+            raise
+        return False
+    except ContractViolatedError as error:
+        # Nor is one that is not claimed, and whose trace denies it.
+        if error.code != "bad_trace" or claimed is None or mode in claimed:
             raise
         return False
 

@@ -8,6 +8,8 @@ from memconform.client.failures import CallError, CallTimeoutError, DaemonFailed
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
 
+TIMEOUTS = "timeouts_in_a_row"
+"""The code of the error that gives up a daemon which lives and does not answer."""
 IN_A_ROW = 3
 """Consecutive failures of a kind after which the daemon is given up."""
 _DEATH_SECONDS = 2.0
@@ -81,7 +83,7 @@ class DaemonMonitor:
             self.halt(
                 DaemonError(
                     f"{IN_A_ROW} questions in a row timed out",
-                    code="timeouts_in_a_row",
+                    code=TIMEOUTS,
                     hint="check whether the daemon is stuck, or raise the limits with --timeout",
                     excerpt=self._daemon.log_tail(),
                 )

@@ -12,6 +12,8 @@ _WINDOW = 600
 """Characters of text from which a probe's words are drawn."""
 _LONG_QUERY = 1_000
 """Characters of verbatim text in the query for a document that single words did not find."""
+_MOST_WORDS = 256
+"""Words of a query that a daemon must use, and no more than a small embedding model reads."""
 _SHORT = 4
 """Words with fewer characters are not considered rare."""
 _SAMPLED = 512
@@ -53,6 +55,14 @@ class RareWords:
             return self._rng.sample(rare, count)
         rest = sorted(distinct.difference(rare), key=self._counts.__getitem__)
         return [*rare, *rest][:count]
+
+    def shuffle(self, text: str) -> list[str]:
+        """Draw up to 256 words from all of `text`, in random order.
+
+        They are not an exact part of the text, which a daemon may find without any index.
+        """
+        words = terms(text)
+        return self._rng.sample(words, min(len(words), _MOST_WORDS))
 
 
 def long_query(text: str) -> str:

@@ -20,6 +20,8 @@ class QueryVerification:
     """What the queries since the last verification call for."""
 
     verifier: IndexVerifier
+    again: str = "--resume"
+    """What asks the questions again whose results do not count."""
     _doubt: CallError | None = field(default=None, init=False)
     """A failure that puts all results since then in doubt."""
     _missed: set[str] = field(default_factory=set, init=False)
@@ -55,6 +57,6 @@ class QueryVerification:
             raise IndexChangedError(
                 error.message,
                 code=error.code,
-                hint="results since the last verification do not count; --resume asks those"
-                " queries again",
+                hint="results since the last verification do not count;"
+                f" {self.again} asks those questions again",
             ) from error

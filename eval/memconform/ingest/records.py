@@ -58,6 +58,8 @@ class IndexVerified(Record):
     """The system of a bench; empty for a run, which has only one."""
     haystack: str = ""
     """The haystack of a bench; empty if one index holds them all."""
+    strategies: list[str] | None = None
+    """For a bench: the strategies in whose mode it was verified; null covers all."""
     attempts: int | None = None
     """For a run: how many attempts of the journal are covered; later ones ended too late."""
     reproof: bool = True
@@ -70,6 +72,7 @@ class IndexInvalidated(Record):
     stage: Literal["spoilt"] = "spoilt"
     system: str = ""
     haystack: str = ""
+    strategies: list[str] | None = None
     attempts: int | None = None
     since: int | None = None
     """For a run: the first attempt affected, if it had been verified before."""

@@ -4,15 +4,15 @@ import asyncio
 import base64
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
-from memconform.contract.core import Brain, Ingested, IngestFile
+from memconform.contract.core import NO_CHUNKS, Brain, Ingested, IngestFile
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, RestartableDaemon, SdkRunner
@@ -24,8 +24,8 @@ from memconform.ingest.legs import (
     INCOMPLETE_HINT,
     find_legs,
     honours_filters,
-    is_settled,
     matching_queries,
+    unsettled_mode,
 )
 from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver
@@ -39,15 +39,18 @@ _SEE_DOCTOR = (
     " asked"
 )
 _BY_POSITION = (
-    "fix the order (core.search.order), or measure with --rank-by position, which reports the"
-    " violation; no question was asked"
+    "fix the order (core.search.order), or measure with --rank-by position or [dialect] rank_by ="
+    ' "position", which report the violation; no question was asked'
 )
 _PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 5.0
 """Pauses between attempts to prove an index of which the daemon does not say what is pending."""
 _PASSING_FAULTS = ("not_searchable", "index_incomplete", "bad_trace")
 """Codes of a failed proof that may only mean that indexing has not finished. A daemon that embeds
-in the background was seen to report mode hybrid without an embedder until it had finished."""
+in the background was seen to report mode hybrid without an embedder until it had finished; in one
+of 40 starts its first search by vectors came before them, and found nothing (`NO_CHUNKS`)."""
+_WITHOUT_RERANKER = "without reranking"
+"""In a `bad_trace` that lasts: a reranker is not waited for, because it indexes nothing."""
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
@@ -94,12 +97,25 @@ async def seeded_brain(  # noqa: PLR0917 - what is filled, and with what
             not find (`not_searchable`) the documents. An incomplete index would show up as a low
             score.
     """
+    async with filled_brain(client, runner, daemon, brain, corpus) as filled:
+        yield await filled.prove(modes)
+
+
+@asynccontextmanager
+async def filled_brain(
+    client: ContractClient, runner: SdkRunner, daemon: Daemon, brain: str, corpus: Corpus
+) -> AsyncIterator["FilledBrain"]:
+    """Recreate `brain` and ingest a corpus; each mode is then proven for itself.
+
+    Raises:
+        UsageError: as `seeded_brain`.
+        DaemonError: if the daemon refuses or miscounts the documents, whatever is searched.
+    """
     # A faulty corpus fails at its first document, before anything is deleted.
     documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
     with IngestedDocuments() as ingested:
-        seeder = _Seeder(client, runner, daemon, brain, ingested)
-        yield await seeder.seed(documents, list(modes))
+        yield await _Seeder(client, runner, daemon, brain, ingested).fill(documents)
 
 
 @asynccontextmanager
@@ -123,7 +139,53 @@ async def adopted_brain(  # noqa: PLR0917 - what is expected, and where
     with IngestedDocuments() as ingested:
         for document in corpus.documents():
             ingested.add(document, None)
-        yield await _Seeder(client, runner, daemon, brain, ingested).adopt(list(modes))
+        filled = await _Seeder(client, runner, daemon, brain, ingested).adopt()
+        yield await filled.prove(modes)
+
+
+@dataclass(slots=True)
+class FilledBrain:
+    """A brain that holds as many documents as were sent, and of which nothing is proven yet."""
+
+    seeder: "_Seeder"
+    doing: str
+    """What fails if a search fails, such as `seeding`."""
+    counts: Brain
+    """The brain's counts once nothing was pending."""
+    query: str
+    """Words of a document."""
+    elapsed: float
+    """Seconds of ingestion."""
+    leased: bool
+    _proven: set[Mode] = field(default_factory=set, init=False)
+    """Legs in which every document was found."""
+
+    @property
+    def documents(self) -> IngestedDocuments:
+        return self.seeder.ingested
+
+    async def prove(self, modes: Iterable[Mode]) -> SeededBrain:
+        """Prove that every document is found in `modes`; a leg is proven once.
+
+        Raises:
+            DaemonError: if one is not found (`not_searchable`), a mode is not served yet or lacks
+                vectors (`index_incomplete`), or a search fails (`seed_failed`).
+        """
+        seeder = self.seeder
+        with seeder.failing(self.doing):
+            prover, proof, indexed_after = await seeder.prove(
+                self.counts, self.query, list(modes), self._proven
+            )
+        self._proven.update(prover.legs)
+        record = SeedRecord(
+            documents=len(self.documents),
+            chunks=self.counts.chunks,
+            vectors=self.counts.vectors,
+            took_ms=(self.elapsed + indexed_after) * 1e3,
+            proof=proof,
+            leased=self.leased,
+        )
+        return SeededBrain(record, self.counts, self.documents, prover)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +198,22 @@ class _Seeder:
     brain: str
     ingested: IngestedDocuments
 
-    async def seed(self, documents: Iterable[Document], modes: list[Mode]) -> SeededBrain:
-        """Recreate and fill the brain, and prove its index; raises as `seeded_brain`."""
+    async def fill(self, documents: Iterable[Document]) -> FilledBrain:
+        """Recreate and fill the brain; raises as `filled_brain`."""
         lease = f"leased by memconform, {secrets.token_hex(8)}"
-        with self._failing("seeding"):
+        with self.failing("seeding"):
             await self.client.delete_brain(self.brain)
             await self.client.create_brain(self.brain, description=lease)
             elapsed = await self._ingest_all(documents)
-            return await self._prove_index(modes, elapsed, lease)
+            return await self._filled(elapsed, lease)
 
-    async def adopt(self, modes: list[Mode]) -> SeededBrain:
-        """Prove the index of a brain that is there; raises as `adopted_brain`."""
-        with self._failing("looking into"):
-            return await self._prove_index(modes, 0.0, None)
+    async def adopt(self) -> FilledBrain:
+        """Count the documents of a brain that is there; raises as `adopted_brain`."""
+        with self.failing("looking into"):
+            return await self._filled(0.0, None)
 
     @contextmanager
-    def _failing(self, doing: str) -> Iterator[None]:
+    def failing(self, doing: str) -> Iterator[None]:
         """Raise DaemonError (`seed_failed`) for a call that fails."""
         try:
             yield
@@ -159,14 +221,12 @@ class _Seeder:
             raise DaemonError(
                 f"{doing} brain {self.brain!r} failed: {error.message}",
                 code="seed_failed",
-                hint=_BY_POSITION if error.code == "bad_ranking" else _SEE_DOCTOR,
+                hint=_BY_POSITION if "score rises" in error.message else _SEE_DOCTOR,
                 excerpt=error.body,
             ) from error
 
-    async def _prove_index(
-        self, modes: list[Mode], elapsed: float, lease: str | None
-    ) -> SeededBrain:
-        """Wait until the index is complete, and prove it; `elapsed` are the seconds so far."""
+    async def _filled(self, elapsed: float, lease: str | None) -> FilledBrain:
+        """Wait until nothing is pending, and compare counts; `elapsed` are the seconds so far."""
         started = time.perf_counter()
         counts = await wait_until_indexed(self.client, self.brain, self._patience)
         _require_counts(counts, self.ingested)
@@ -178,17 +238,9 @@ class _Seeder:
                 hint="use UTF-8 text; otherwise every question would be asked of an empty index",
             )
         elapsed += time.perf_counter() - started
-        prover, proof, indexed_after = await self._prove(counts, query, modes)
-        elapsed += indexed_after
-        record = SeedRecord(
-            documents=len(self.ingested),
-            chunks=counts.chunks,
-            vectors=counts.vectors,
-            took_ms=elapsed * 1e3,
-            proof=proof,
-            leased=lease is not None and counts.description == lease,
-        )
-        return SeededBrain(record, counts, self.ingested, prover)
+        leased = lease is not None and counts.description == lease
+        doing = "looking into" if lease is None else "seeding"
+        return FilledBrain(self, doing, counts, query, elapsed, leased)
 
     @property
     def _patience(self) -> float:
@@ -250,10 +302,12 @@ class _Seeder:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(document.content)
 
-    async def _prove(
-        self, counts: Brain, query: str, modes: list[Mode]
+    async def prove(
+        self, counts: Brain, query: str, modes: list[Mode], proven: Collection[Mode]
     ) -> tuple[IndexProver, ProofRecord, float]:
-        """Prove the index; a daemon that does not say what is pending gets time to finish.
+        """Prove the index in those legs of `modes` that are not `proven`.
+
+        A daemon that does not say what is pending gets time to finish.
 
         Returns:
             The prover, what it proved, and the seconds until the attempt that succeeded began.
@@ -274,16 +328,20 @@ class _Seeder:
                     self.client, self.brain, self.ingested, legs,
                     filters=filters, counted=counts.chunks is not None,
                 )  # fmt: skip
-                return prover, await prover.prove_all(), started - began
+                return prover, await prover.prove_all(proven), started - began
             except (DaemonError, ContractViolatedError) as error:
-                if counts.pending is not None or is_late or error.code not in _PASSING_FAULTS:
+                is_passing = error.code in _PASSING_FAULTS or error.message == NO_CHUNKS
+                is_lasting = not is_passing or _WITHOUT_RERANKER in str(error)
+                if counts.pending is not None or is_late or is_lasting:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def _require_settled(self, query: str, modes: list[Mode]) -> None:
-        if not await is_settled(self.client, self.brain, query, modes, self.runner.modes):
-            raise _incomplete("a search mode is not served yet")
+        claimed = self.runner.modes
+        unsettled = await unsettled_mode(self.client, self.brain, query, modes, claimed)
+        if unsettled is not None:
+            raise unsettled
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

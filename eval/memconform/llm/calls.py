@@ -87,8 +87,19 @@ class LlmSession:
     _providers: dict[str, _Provider] = field(default_factory=dict)
     _models: list["Model"] = field(default_factory=list)
 
-    def model(self, name: ModelName) -> "Model":
+    def model(
+        self,
+        name: ModelName,
+        *,
+        cache: ReplyCache | None = None,
+        deadline_s: float | None = None,
+    ) -> "Model":
         """A model, ready to be called.
+
+        Args:
+            name: of the model.
+            cache: of its replies, in place of the session's.
+            deadline_s: of its calls, in place of the policy's.
 
         Raises:
             UsageError: without a key, a usable address, or a price.
@@ -104,7 +115,16 @@ class LlmSession:
         shared = self._providers.setdefault(
             name.provider, _Provider(Limiter(self.policy.concurrency))
         )
-        opened = Model(self, name, traits, where, shared, open_model(name, where, traits))
+        opened = Model(
+            session=self,
+            name=name,
+            traits=traits,
+            endpoint=where,
+            provider=shared,
+            chat=open_model(name, where, traits),
+            cache=cache or self.cache,
+            deadline_s=deadline_s or self.policy.deadline_s,
+        )
         self._models.append(opened)
         return opened
 
@@ -131,6 +151,9 @@ class Model:
     endpoint: Endpoint
     provider: _Provider
     chat: ChatModel
+    cache: ReplyCache
+    deadline_s: float
+    """For a call with its retries."""
 
     @property
     def settings(self) -> ModelSettings:
@@ -165,7 +188,7 @@ class Model:
             return await self._ask(request, parse, None)
         key = self.key(request, repetition)
         while True:
-            if (reply := cached_reply(self.session.cache, key, parse)) is not None:
+            if (reply := cached_reply(self.cache, key, parse)) is not None:
                 return reply
             if use == "only":
                 raise NotCachedError(
@@ -220,7 +243,7 @@ class Model:
                 next_request = repair_request(request, completion.text, fault)
                 continue
             if key is not None:
-                self.session.cache.write(key, CachedReply(completion.text, completion.served_model))
+                self.cache.write(key, CachedReply(completion.text, completion.served_model))
             return Reply(
                 value=value,
                 served_model=completion.served_model,
@@ -238,7 +261,7 @@ class Model:
         """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
         await self.chat.ready()
         loop = asyncio.get_running_loop()
-        left = self.session.policy.deadline_s
+        left = self.deadline_s
         backoff = _FIRST_BACKOFF_S
         attempts = 0
         while True:
@@ -288,7 +311,7 @@ class Model:
     ) -> Completion:
         ledger, price = self.session.ledger, self.traits.price
         # Silence must leave time for another attempt.
-        allowed = min(left, self.session.policy.deadline_s / 2)
+        allowed = min(left, self.deadline_s / 2)
         try:
             async with asyncio.timeout(allowed):
                 completion = await self.chat.complete(request, allowed)
@@ -356,7 +379,7 @@ class Model:
 
     def _give_up(self, error: TransientError) -> LlmError:
         self.provider.failures += 1
-        message = f"{error.message}, until the deadline of {self.session.policy.deadline_s:g} s"
+        message = f"{error.message}, until the deadline of {self.deadline_s:g} s"
         if self.provider.failures >= _MOST_FAILURES:
             return self._halt(
                 f"{self.provider.failures} calls in a row failed: {message}",

@@ -19,24 +19,14 @@ from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
-    *(
-        "allow_fallback",
-        "rank_by",
-        "repeat",
-        "seeding",
-        "upstream",
-        "variables",
-        "contract",
-        "judge",
-    ),
+    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract", "judge"),
 )
-"""Settings that decide how questions are asked and scored."""
+"""Settings that decide how questions are asked and scored. Not `rank_by`: it decides whether a
+ranking whose scores rise is measured, and no ranking is sorted again."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 """Settings that decide which questions are asked."""
 COMPARED_SETTINGS = (*_SELECTION_SETTINGS, *_METHOD_SETTINGS)
 """Settings in which runs must agree to be compared."""
-_EARLIER = {"rank_by": "score"}
-"""Values of settings that results of earlier versions do not have."""
 _QUOTES = ("'", '"')
 
 
@@ -162,7 +152,7 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
         _require_same_confirmation(first, other)
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
-            mine, yours = (table.get(key, _EARLIER.get(key)) for table in (ours, theirs))
+            mine, yours = (table.get(key) for table in (ours, theirs))
             several = first.summary.sdk != other.summary.sdk
             if several and isinstance(mine, dict) and isinstance(yours, dict):
                 # Besides the variables that all SDKs know, each has some of its own.

@@ -1,5 +1,6 @@
 """Answers a question by searching: a model asks for searches until it knows, or must answer."""
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,11 +68,16 @@ class Agent:
     model: Model
     clock: Callable[[], float] = time.monotonic
     """Seconds."""
+    max_turns: int = MAX_TURNS
+    """Replies of the model to one question, the answer included."""
+    max_seconds: float = MAX_SECONDS
 
-    @staticmethod
-    def digest() -> str:
-        """Changes with the wording."""
-        return prompt_digest()
+    def digest(self) -> str:
+        """Changes with the wording, and with the limits."""
+        prompts = prompt_digest(self.max_turns)
+        if self.max_seconds == MAX_SECONDS:
+            return prompts
+        return hashlib.sha256(f"{prompts} {self.max_seconds!r}".encode()).hexdigest()[:12]
 
     async def answer(
         self,
@@ -92,7 +98,8 @@ class Agent:
         """
         result = AgentAnswer(reader=CallTotals() if calls is None else calls)
         try:
-            await self._run(Dialogue.begin(question, date), question, search, error_in, result)
+            dialogue = Dialogue.begin(question, date, self.max_turns)
+            await self._run(dialogue, question, search, error_in, result)
         except LlmError as error:
             result.failure, result.halted = error, isinstance(error, HaltingError)
         return result
@@ -110,8 +117,8 @@ class Agent:
         numbers: dict[str, int] = {}
         asked: set[tuple[str, str]] = set()
         while result.answer is None:
-            is_late = self.clock() - started >= MAX_SECONDS
-            left = 0 if is_late else MAX_TURNS - 1 - result.turns
+            is_late = self.clock() - started >= self.max_seconds
+            left = 0 if is_late else self.max_turns - 1 - result.turns
             call = await self._ask(self._request(dialogue, left), error_in, result)
             if isinstance(call, str):
                 result.answer = call
@@ -143,7 +150,7 @@ class Agent:
         session = self.model.session
         if session.policy.cache == "off":
             return False
-        return session.cache.read(self.model.key(request)) is not None
+        return self.model.cache.read(self.model.key(request)) is not None
 
     async def _ask(
         self, request: ChatRequest, error_in: ErrorFinder, result: AgentAnswer

@@ -11,9 +11,9 @@ from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
 from memconform.reading.prompts import DECLINES
-from memconform.reading.reader import CallTotals, Reading
+from memconform.reading.reader import CallTotals, Reader, Reading
 from memconform.records import Failure
-from memconform.replay.evidence import Evidence, select_evidence
+from memconform.replay.evidence import Evidence, evidence_text, select_evidence
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
@@ -68,14 +68,17 @@ class Answering:
         if not evidence.passages:
             # Whatever a model said, it could not know.
             return await self._judge(question, row, DECLINES)
-        return await self._read(question, row, evidence)
+        if self.plan.reader is None:
+            return await self._judge(question, row, evidence_text(evidence.passages))
+        return await self._read(self.plan.reader, question, row, evidence)
 
-    async def _read(self, question: Question, row: LmeQuestion, evidence: Evidence) -> LmeQuestion:
+    async def _read(
+        self, reader: Reader, question: Question, row: LmeQuestion, evidence: Evidence
+    ) -> LmeQuestion:
         if self.halted is not None:
             return _failed(row, self.halted.code, self.halted.message)
-        assert self.plan.reader is not None  # noqa: S101 - for mypy: a daemon's reader has answered
         started = time.perf_counter()
-        reading = await self.plan.reader.read(
+        reading = await reader.read(
             question.question,
             question.question_date,
             evidence.passages,
@@ -183,6 +186,9 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "hits": record.hits,
             "first_gold_rank": min(ranks, default=None),
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
+            "rises": record.rises,
+            "rerank_skip": record.rerank_skip,
+            "null_chunks": record.null_chunks,
             "retrieval_ms": record.latency_ms,
             "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,

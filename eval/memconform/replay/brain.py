@@ -39,11 +39,14 @@ class BrainKey(Record):
     """Digest of the service's address: two servers may give one name to two models."""
     prompt: str | None = None
     """Version and digest of the extraction prompt."""
+    context_prompt: str | None = None
+    """Digest of the prompt that situates each fact; None without contexts."""
 
     @property
     def digest(self) -> str:
-        """Names the brain's file."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]
+        """Names the brain's file; that of a brain without contexts is as it was before them."""
+        unused = {"context_prompt"} if self.context_prompt is None else None
+        return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()[:32]
 
 
 class BrainRecord(Record):
@@ -56,6 +59,8 @@ class BrainRecord(Record):
     """Models that the extractor's service says it used."""
     by_heuristic: dict[str, Failure] = Field(default_factory=dict)
     """Sessions, by path, whose facts are those of the heuristic, and why."""
+    without_context: dict[str, Failure] = Field(default_factory=dict)
+    """Facts that could not be situated, by session and number, and why."""
 
 
 class _Footer(Record):

@@ -10,7 +10,15 @@ from memconform.bench.daemon_session import DaemonSession
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.contract.ask import AskRequest, Retrieve
 from memconform.contract.chunking import bodies
-from memconform.contract.core import Chunk, Filters, RetrievalParams, SearchRequest, SearchResponse
+from memconform.contract.core import (
+    Chunk,
+    Filters,
+    RetrievalParams,
+    SearchRequest,
+    SearchResponse,
+    rerank_skip,
+    score_rise,
+)
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
@@ -39,6 +47,12 @@ class Retrieved:
     """The longest time that it says it took."""
     answer: str | None = None
     """Of its own reader, if that was asked."""
+    rises: bool = False
+    """Whether a score of the ranking rises."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null."""
 
 
 @dataclass(slots=True)
@@ -110,7 +124,15 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(answer.chunks)
         self._note_missed(question, sessions, hits)
-        return Retrieved(hits, timings.done_ms, answer.trace.search_ms, timings.daemon_ms)
+        return Retrieved(
+            hits,
+            timings.done_ms,
+            answer.trace.search_ms,
+            timings.daemon_ms,
+            rises=_rises(answer.chunks),
+            rerank_skip=rerank_skip(answer.trace),
+            null_chunks=answer.was_null,
+        )
 
     async def ask(self, question: Question) -> Retrieved:
         """Ask the daemon's own reader, as of the day of the question; raises as `search`."""
@@ -137,7 +159,15 @@ class BrainIndex:
         monitor.answered()
         hits = self._hits(asked.retrieve.chunks)
         self._note_missed(question, sessions, hits)
-        return Retrieved(hits, timings.done_ms, daemon_ms=timings.daemon_ms, answer=asked.text)
+        return Retrieved(
+            hits,
+            timings.done_ms,
+            daemon_ms=timings.daemon_ms,
+            answer=asked.text,
+            rises=_rises(asked.retrieve.chunks),
+            rerank_skip=rerank_skip(asked.retrieve.trace),
+            null_chunks=asked.retrieve.was_null,
+        )
 
     def _require_complete(
         self,
@@ -240,6 +270,10 @@ class BrainIndex:
             self.verification.missed(path for path, name in placed if name in missed)
 
 
+def _rises(chunks: Sequence[Chunk]) -> bool:
+    return score_rise([chunk.score for chunk in chunks]) is not None
+
+
 @asynccontextmanager
 async def brain_index(
     session: DaemonSession,
@@ -251,11 +285,13 @@ async def brain_index(
     settings: RetrievalSettings,
     sessions: Mapping[str, tuple[str, ...]],
     is_filled: bool,
+    again: str,
 ) -> AsyncIterator[BrainIndex]:
     """Fill a brain of a daemon from the shared brain, and prove that every document is found.
 
     The brain is deleted on exit without an error; after one it stays until it is filled again. One
-    that `is_filled` already is proven in the same way, and stays.
+    that `is_filled` already is proven in the same way, and stays. `again` is what asks questions
+    again whose results do not count.
 
     Raises:
         DaemonError: if the daemon dies, refuses, miscounts or does not find the documents.
@@ -277,7 +313,7 @@ async def brain_index(
             is_own=runner.dialect is None,
             brain=brain,
             seeded=seeded,
-            verification=QueryVerification(verifier),
+            verification=QueryVerification(verifier, again),
             placement=placement,
             settings=settings,
             sessions=sessions,

@@ -26,6 +26,8 @@ class Fact:
     observed_on: str
     """The day that it is about or was said on, `YYYY-MM-DD`."""
     tags: tuple[str, ...] = ()
+    context: str = ""
+    """How it belongs to its session, if that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ def fact_documents(
         # Front matter is not indexed, nor shown to a reader, who has the session's date besides.
         is_other_day = fact.observed_on != f"{placed.date:%Y-%m-%d}"
         text = f"{fact.text} ({fact.observed_on})" if is_other_day else fact.text
-        content = "\n".join([*lines, text, ""]).encode()
+        context = [f"Context: {fact.context}", ""] if fact.context else []
+        content = "\n".join([*lines, *context, text, ""]).encode()
         yield Document(f"{FACTS}{project}/{stem}-{number:03}.md", content, "text/markdown")
 
 

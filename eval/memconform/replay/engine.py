@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from memconform.datasets.model import Question
-from memconform.errors import DaemonError, ExitCode, MemconformError, gravest
+from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
 from memconform.replay.answering import Answering, RecordSource, unmeasured
@@ -84,7 +84,7 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                 current = None
                 yield PartFinished(result, path)
         except asyncio.CancelledError:
-            interrupted = interruption()
+            interrupted = interruption(plan.again)
             await _end(tasks)
             if current is not None:
                 current.builder.errors.append(interrupted)
@@ -121,7 +121,7 @@ class _PartWork:
         self.builder = ResultBuilder(plan, part)
         self._journal: RetrievalJournal | None = None
         self._retrieval: PartRetrieval | None = None
-        self._incident: DaemonError | None = None
+        self._incident: DaemonError | UsageError | None = None
         if part.control is None:
             folder = plan.folder / "journals" / part.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,8 @@ class _PartWork:
             if self._retrieval is not None:
                 await self._retrieval.run(passed)
             ended = "done"
-        except DaemonError as error:
+        except (DaemonError, UsageError) as error:
+            # Another version of one SDK, say, leaves the results of the others whole.
             if is_cancelled():
                 raise asyncio.CancelledError from error
             ended = error.code

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
 from memconform.reading.reader import CallTotals
 from memconform.replay.brain import BrainFile, BrainKey, BrainRecord, write_brain
+from memconform.replay.contextualising import Contexts, situate
 from memconform.replay.documents import SharedBrain
 from memconform.replay.extraction import Extraction, extract
 from memconform.replay.records import ExtractReport
@@ -29,6 +31,7 @@ async def make_brain(
     known: BrainFile | None,
     report: Path,
     workers: int,
+    context_cache: Path | None = None,
     progress: Callable[[], None],
     command: tuple[str, ...],
 ) -> BrainFile:
@@ -47,6 +50,13 @@ async def make_brain(
         if key.mode == "replay":
             model = session.model(extractor)
             extraction = await extract(sessions.sessions.values(), model, workers, progress)
+        contexts = Contexts()
+        if key.context_prompt is not None:
+            cache = None if context_cache is None else ReplyCache(context_cache)
+            model = session.model(extractor, cache=cache)
+            contexts = await situate(sessions.sessions.values(), extraction.facts, model, workers)
+            extraction.facts = contexts.facts
+            extraction.calls.merge(contexts.calls)
         totals = extraction.calls
         record = BrainRecord(
             key=key,
@@ -54,6 +64,7 @@ async def make_brain(
             facts=sum(map(len, extraction.facts.values())),
             served_models=tuple(sorted(extraction.served)),
             by_heuristic=dict(sorted(extraction.by_heuristic.items())),
+            without_context=dict(sorted(contexts.failures.items())),
         )
         brain = write_brain(path, record, sessions, extraction.facts)
     elif _is_reported(report, brain):

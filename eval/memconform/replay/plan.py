@@ -1,6 +1,7 @@
 """What is replayed: the questions, the brain, and the parts whose retrieval is compared."""
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Literal
 
 from memconform.bench.daemon_system import daemon_identity
 from memconform.client.timing import Timeouts
+from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
@@ -34,6 +36,8 @@ class Part:
     port: int = 0
     """0 picks a free one."""
     upstream: UpstreamKind = "own"
+    rank_by: RankBy = "score"
+    """What decides its rankings: the flag, or else what its dialect declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ class ReplayPlan:
     project: str
     settings: ReplaySettings
     reader: Reader | None
-    """None if the daemons' own readers answer."""
+    """None if the daemons' own readers answer, or nobody: what was retrieved is then judged."""
     agent: Agent | None
     """Answers by searching; None if every question is one search."""
     judge: JudgeScorer | None
@@ -64,10 +68,17 @@ class ReplayPlan:
     folder: Path
     session_filter_rule: str
     """Why questions are asked of their own sessions alone, or not."""
+    mode_rule: str = ""
+    """Why every daemon is searched in this mode; empty without a daemon."""
 
     @property
     def placement(self) -> Placement:
         return Placement(self.sessions.sessions, self.project)
+
+    @property
+    def again(self) -> str:
+        """What continues this replay."""
+        return f"the same command with --output {shlex.quote(str(self.folder))}"
 
     def settings_of(self, part: Part) -> ReplaySettings:
         """The settings of a part: a control is always read by our reader, in one call."""
@@ -75,22 +86,28 @@ class ReplayPlan:
             own = {"endpoint_style": "retrieve-only", "agentic": False}
             own["reader_prompt"] = self.reader.wording.digest() if self.reader else ""
             return self.settings.model_copy(update={"benchmark_mode": part.control, **own})
+        ranked = self.settings.retrieval.model_copy(update={"rank_by": part.rank_by})
+        changed: dict[str, object] = {"retrieval": ranked}
         if self.settings.endpoint_style == "full":
-            none = {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
-            return self.settings.model_copy(update=none)
-        return self.settings
+            changed |= {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
+        return self.settings.model_copy(update=changed)
 
     def journal_header(self, part: Part) -> JournalHeader:
         """The first line of a part's journal."""
         assert part.runner is not None  # noqa: S101 - for mypy; controls have no journal
         deciding = self.settings.model_dump(
-            mode="json", include={"brain", "retrieval", "endpoint_style", "contract"}
+            mode="json",
+            include={"brain", "retrieval", "endpoint_style", "contract"},
+            # It differs between parts, and is in their identity.
+            exclude={"retrieval": {"rank_by"}},
         )
         if self.agent is not None:
             # Its searches depend on what its model says.
             deciding |= {"agent": self.agent.digest(), "model": repr(self.settings.reader)}
         return JournalHeader(
             sdk=part.name,
-            identity=daemon_identity(part.runner, part.upstream),
+            identity=daemon_identity(
+                part.runner, part.upstream, *([part.rank_by] if part.rank_by != "score" else [])
+            ),
             settings=hashlib.sha256(repr(sorted(deciding.items())).encode()).hexdigest(),
         )

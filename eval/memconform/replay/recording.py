@@ -23,6 +23,9 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         search_ms=retrieved.search_ms,
         daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
+        rises=retrieved.rises,
+        rerank_skip=retrieved.rerank_skip,
+        null_chunks=retrieved.null_chunks,
         redacted=secret,
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memconform.bench.qa.records import Accuracy, QaScores
 from memconform.bench.records import Estimate
-from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
 from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.records import Failure, Incident, Record
@@ -46,6 +46,8 @@ class RetrievalSettings(Record):
     path_prefix: str | None
     session_filter: bool
     """Whether each question is asked of its own sessions alone."""
+    rank_by: RankBy = "score"
+    """What decides an SDK's rankings. The settings of the folder have the default."""
 
 
 class ReplaySettings(Record):
@@ -63,11 +65,11 @@ class ReplaySettings(Record):
     """Digest of what the brain's documents depend on."""
     retrieval: RetrievalSettings
     reader: ModelSettings | None
-    """Null if the daemon's own reader answers."""
+    """Null if the daemon's own reader answers; or nobody, so that what was retrieved is judged."""
     reader_prompt: str
     """The first 12 hex digits of the SHA-256 of the reader's prompts."""
     evidence_tokens: int
-    """Of the reader's context, for evidence."""
+    """Of the reader's context, or the judge's without a reader, for evidence."""
     judge: JudgeSettings | None
     """Null if answers are compared with the references exactly."""
     contract: str = CONTRACT_VERSION
@@ -98,6 +100,12 @@ class RetrievalRecord(Record):
     search_ms: float | None
     daemon_ms: float | None = None
     """The longest time that the daemon says it took; null if it does not say."""
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -147,6 +155,12 @@ class LmeQuestion(Record):
     """The rank of the first session with an answer, among the distinct sessions of the hits."""
     gold_retrieved: bool | None
     """Whether all of them are among the hits; null of questions without an answer."""
+    rises: bool = False
+    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -233,6 +247,13 @@ class LmeResult(HostOrigin, ReportHeader):
     retrieval: dict[str, Estimate]
     """recall_any, recall_all and ndcg at k of the sessions with an answer, in percent; empty unless
     every question with such sessions was measured."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Number of questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
+    rising_scores: int = 0
+    """Number of questions with a ranking in which a score rises, which `--rank-by position`
+    accepts."""
+    null_lists: int = 0
+    """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting
@@ -246,6 +267,8 @@ class LmeResult(HostOrigin, ReportHeader):
     """Why questions were not measured: each kind with its count and first occurrence."""
     incident: Incident | None
     """The error that ended the SDK's part."""
+    mode_rule: str | None = None
+    """Which mode was searched, and why; null of controls, and in older results."""
     questions: list[LmeQuestion]
 
 

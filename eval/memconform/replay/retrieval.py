@@ -78,6 +78,7 @@ class PartRetrieval:
             connections=2,
             timeouts=plan.timeouts,
             headers=plan.headers,
+            rank_by=part.rank_by,
         ) as session:
             try:
                 async with brain_index(
@@ -89,6 +90,7 @@ class PartRetrieval:
                     sessions=plan.sessions.paths,
                     settings=plan.settings.retrieval,
                     is_filled=plan.is_filled,
+                    again=plan.again,
                 ) as index:
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)

@@ -1,6 +1,6 @@
 """Two results of the replay, compared question by question."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.printing.plurals import plural
+from memconform.records import Incident
+from memconform.replay.jeffs_brain_results import RUNNER, JeffsBrainResult
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.review_records import Change, Flip, LmeReview, ReviewedResult, Unmeasured
 from memconform.replay.stored import lme_scores
@@ -17,28 +19,73 @@ _PREVIEW = 200
 _SAME = ("dataset_sha256", "questions")
 """Settings that are no change: the first must be equal, the second are named by id."""
 _ABSENT = "-"
+_UNKNOWN = "an unknown time"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSide:
     """A result, with a person's verdicts in place of the judge's where there are any."""
 
     path: Path
-    result: LmeResult
+    sdk: str
+    version: str | None = None
+    started_at: str
+    dataset_sha: str
+    rubric: str
+    """By what answers were judged."""
+    about: Mapping[str, JsonValue]
+    """SDK, build and settings: what may differ."""
+    questions: Sequence[LmeQuestion]
     overridden: int = 0
+    incident: Incident | None = None
+    is_foreign: bool = False
+    """Whether another runner wrote it, which leaves settings and gold sessions unknown."""
 
-    def record(self) -> ReviewedResult:
-        result = self.result
-        return ReviewedResult(
-            path=str(self.path),
+    @classmethod
+    def of(cls, path: Path, result: LmeResult, overridden: int = 0) -> "ReviewSide":
+        """The side of a result of ours."""
+        names = ("sdk", "version", "build_hash", "harness_version")
+        settings = result.settings
+        return cls(
+            path=path,
             sdk=result.sdk,
             version=result.version,
             started_at=f"{result.started_at:%Y-%m-%dT%H:%M}",
-            questions=len(result.questions),
-            measured=sum(question.measured for question in result.questions),
-            accuracy=lme_scores(result.questions).overall,
-            overridden=self.overridden,
+            dataset_sha=settings.dataset_sha256,
+            rubric="exact match" if settings.judge is None else f"rubric {settings.judge.prompt}",
+            about={name: getattr(result, name) for name in names}
+            | settings.model_dump(mode="json", exclude=set(_SAME)),
+            questions=result.questions,
+            overridden=overridden,
             incident=result.incident,
+        )
+
+    @classmethod
+    def of_jeffs_brain(cls, path: Path, result: JeffsBrainResult) -> "ReviewSide":
+        """The side of a result of the runner of jeffs-brain/memory."""
+        return cls(
+            path=path,
+            sdk=result.sdk,
+            started_at=_UNKNOWN,
+            dataset_sha=result.dataset_sha,
+            rubric=result.rubric,
+            about={"sdk": result.sdk, "harness_version": RUNNER, **result.settings},
+            questions=result.questions,
+            overridden=result.overridden,
+            is_foreign=True,
+        )
+
+    def record(self) -> ReviewedResult:
+        return ReviewedResult(
+            path=str(self.path),
+            sdk=self.sdk,
+            version=self.version,
+            started_at=self.started_at,
+            questions=len(self.questions),
+            measured=sum(question.measured for question in self.questions),
+            accuracy=lme_scores(self.questions).overall,
+            overridden=self.overridden,
+            incident=self.incident,
         )
 
 
@@ -74,23 +121,25 @@ class _Tally:
             counts.same = False
 
 
-def review(before: ReviewSide, after: ReviewSide) -> LmeReview:
+def review(before: ReviewSide, after: ReviewSide, *, across_rubrics: bool = False) -> LmeReview:
     """Report what changed from one result to another.
 
     Only questions that both measured are compared. The exit code is FAILED if the second result
     is significantly worse over all of them; a category alone never decides it.
 
     Raises:
-        UsageError: if the results are of other data, or judged by another rubric (`unlike_runs`).
+        UsageError: if the results are of other data, or judged by another rubric, unless that is
+            allowed (`unlike_runs`).
     """
-    _require_comparable(before, after)
+    _require_comparable(before, after, across_rubrics=across_rubrics)
     earlier, later = (
-        {question.id: question for question in side.result.questions} for side in (before, after)
+        {question.id: question for question in side.questions} for side in (before, after)
     )
     tally = _Tally()
+    knows_gold = not (before.is_foreign or after.is_foreign)
     for name, question in earlier.items():
         if name in later:
-            _require_same_question(question, later[name])
+            _require_same_question(question, later[name], knows_gold=knows_gold)
             tally.add(question, later[name])
     only_before = [name for name in earlier if name not in later]
     only_after = [name for name in later if name not in earlier]
@@ -104,7 +153,7 @@ def review(before: ReviewSide, after: ReviewSide) -> LmeReview:
         reasons=[],
         before=before.record(),
         after=after.record(),
-        changes=list(_changes(before.result, after.result)),
+        changes=list(_changes(before, after)),
         margin=MARGIN,
         alpha=ALPHA,
         overall=overall,
@@ -116,7 +165,8 @@ def review(before: ReviewSide, after: ReviewSide) -> LmeReview:
         only_after=only_after,
     )
     code = gravest(_codes(report))
-    return report.model_copy(update={"exit_code": code, "reasons": list(_reasons(report))})
+    reasons = [*_rubric_reasons(before, after), *_reasons(report)]
+    return report.model_copy(update={"exit_code": code, "reasons": reasons})
 
 
 def is_drop(comparison: PairedComparison) -> bool:
@@ -154,48 +204,74 @@ def _reasons(report: LmeReview) -> Iterator[str]:
             yield f"{name} is significantly worse, all questions together are not"
 
 
-def _require_comparable(before: ReviewSide, after: ReviewSide) -> None:
-    one, other = before.result.settings, after.result.settings
-    if one.dataset_sha256 != other.dataset_sha256:
+def _require_comparable(before: ReviewSide, after: ReviewSide, *, across_rubrics: bool) -> None:
+    if before.dataset_sha != after.dataset_sha:
         raise _unlike(
             f"{before.path} and {after.path} are of different data:"
-            f" {one.dataset_sha256[:12]} and {other.dataset_sha256[:12]}"
+            f" {before.dataset_sha[:12]} and {after.dataset_sha[:12]}"
         )
-    rubrics = [
-        "exact match" if each.judge is None else f"rubric {each.judge.prompt}"
-        for each in (one, other)
-    ]
-    if rubrics[0] != rubrics[1]:
+    if before.rubric != after.rubric and not across_rubrics:
         raise _unlike(
-            f"{before.path} and {after.path} are judged by {rubrics[0]} and by {rubrics[1]}"
+            f"{before.path} and {after.path} are judged by {before.rubric} and by {after.rubric}",
+            "; with --across-rubrics, the rubrics as well",
         )
 
 
-def _require_same_question(one: LmeQuestion, other: LmeQuestion) -> None:
-    for name in (
-        *("question", "question_date", "reference_answers", "category", "abstention"),
-        "answer_session_ids",
-    ):
+def _rubric_reasons(before: ReviewSide, after: ReviewSide) -> Iterator[str]:
+    if before.rubric != after.rubric:
+        yield (
+            f"judged by {before.rubric} before and by {after.rubric} after: what differs may be the"
+            " judges alone"
+        )
+
+
+def _require_same_question(one: LmeQuestion, other: LmeQuestion, *, knows_gold: bool) -> None:
+    names = ["question", "question_date", "reference_answers", "category", "abstention"]
+    for name in (*names, "answer_session_ids") if knows_gold else names:
         if getattr(one, name) != getattr(other, name):
             raise _unlike(f"{name} of question {one.id!r} differs")
 
 
-def _unlike(message: str) -> UsageError:
+def _unlike(message: str, more: str = "") -> UsageError:
     return UsageError(
         message,
         code="unlike_runs",
         hint="compare results of one benchmark file, judged by one rubric; the reader, the judge's"
-        " model, the retrieval, the brain and the daemon may differ",
+        f" model, the retrieval, the brain and the daemon may differ{more}",
     )
 
 
-def _changes(before: LmeResult, after: LmeResult) -> Iterator[Change]:
-    for name in ("sdk", "version", "build_hash", "harness_version"):
-        yield from _change(name, getattr(before, name), getattr(after, name))
-    one, other = (each.settings.model_dump(mode="json") for each in (before, after))
+def _changes(before: ReviewSide, after: ReviewSide) -> Iterator[Change]:
+    one, other = before.about, after.about
+    if before.is_foreign or after.is_foreign:
+        one, other = _both_known(one, other)
     for name in dict.fromkeys((*one, *other)):
-        if name not in _SAME:
-            yield from _change(name, one.get(name), other.get(name))
+        yield from _change(name, one.get(name), other.get(name))
+
+
+def _both_known(
+    one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]
+) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    """What both sides say: a setting that one does not know is no difference."""
+    pairs = {name: (one[name], other[name]) for name in one if name in other}
+    known: tuple[dict[str, JsonValue], dict[str, JsonValue]] = ({}, {})
+    for name, (first, second) in pairs.items():
+        if isinstance(first, dict) and isinstance(second, dict):
+            known[0][name], known[1][name] = _both_known(first, second)
+        else:
+            known[0][name], known[1][name] = _model_of(first), _model_of(second)
+    return known
+
+
+def _model_of(value: JsonValue) -> JsonValue:
+    """The name in place of a model's or a judge's settings: another runner says no more."""
+    match value:
+        case {"model": str(name)}:
+            return name
+        case {"models": list(models)}:
+            return ", ".join(str(_model_of(model)) for model in models)
+        case _:
+            return value
 
 
 def _change(name: str, before: JsonValue, after: JsonValue) -> Iterator[Change]:

@@ -6,6 +6,7 @@ from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
     HaystackIndexed,
+    ModeHalted,
     QueryFinished,
     SystemHalted,
     SystemStarted,
@@ -19,7 +20,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import table_console
+from memconform.reports.console import null_lists, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -65,6 +66,9 @@ class BenchConsole(RowsProgress):
             case SystemHalted():
                 self._end("failed")
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
+            case ModeHalted():
+                name = f"{event.system} {event.mode.value}"
+                self._console.print(Lines(f"{name}: {event.error.render()}"), style="red")
 
     def _end(self, state: str) -> None:
         """End the row of the current system, unless it has ended."""
@@ -290,6 +294,10 @@ def _footnotes(report: BenchReport) -> list[str]:
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
             )
+        if row.rerank_skips:
+            lines.append(f"{_name(row)}: reranking {skipped(row.rerank_skips, row.queries)}")
+        if row.null_lists:
+            lines.append(f"{_name(row)}: {null_lists(row.null_lists)}")
         if row.unanswered:
             queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
             lines.append(

@@ -3,7 +3,9 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from memconform.conformance.findings import Finding, count_line, families, findings
+from memconform.conformance.concerns import CONCERNS, Concern
+from memconform.conformance.defects import defects
+from memconform.conformance.findings import Finding, count_line, findings
 from memconform.conformance.names import ROBUSTNESS
 from memconform.conformance.results import (
     RED,
@@ -111,8 +113,9 @@ class ConformanceConsole(ProgressReport):
 
 
 _MOST_CAUSES = 20
-"""With more causes, only the most frequent of each kind are shown, so that they fit one screen."""
-_SHOWN_CAUSES = 3
+"""With more causes, defects are shown, so that they fit one screen."""
+_SHOWN_DEFECTS = {Concern.SAFETY: 10, Concern.INTERCHANGE: 10, Concern.STRICTNESS: 6}
+_COLUMNS = 100
 _DETAILED = 5
 """Up to so many causes, the example of each is shown with its rule and what was expected."""
 
@@ -132,8 +135,12 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
     causes = findings(sdk)
     red = [finding for finding in causes if finding.is_red]
     if len(red) > _MOST_CAUSES:
-        _show_families(console, red)
-        causes = [finding for finding in causes if not finding.is_red]
+        _show_defects(console, sdk)
+        others = [finding for finding in causes if not finding.is_red]
+        causes = []
+        if others:
+            count = plural(sum(finding.checks for finding in others), "check")
+            console.print(f"known failures and warnings: {count}, {plural(len(others), 'cause')}")
     for finding in causes:
         _show_finding(console, sdk.sdk, finding, replay, detailed=len(red) <= _DETAILED)
     if red:
@@ -144,25 +151,42 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
         console.print(line)
 
 
-def _show_families(console: SafeConsole, red: Sequence[Finding]) -> None:
-    """Print causes by kind: of each kind the most frequent, and a command that shows one of them.
+def _show_defects(console: SafeConsole, sdk: SdkResult) -> None:
+    """Print the defects of an SDK on one screen, the gravest first, each with a check to look at.
 
-    A check with several causes counts for each, so that the kinds may have more checks than failed.
+    A check with several causes counts for each.
     """
-    for family in families(red):
-        checks, causes = plural(family.checks, "check"), plural(len(family.findings), "cause")
-        console.print(
-            styled([(f"{family.name}: ", STYLE[Result.FAIL]), (f"{checks}, {causes}", "")])
-        )
-        shown = family.findings[:_SHOWN_CAUSES]
-        example = next((finding for finding in shown if finding.shows_cause), None)
-        for finding in shown:
-            console.print(f"  {finding.checks:>5}  {finding.cause}")
-            if finding is example:
-                console.print(f"    try    {_first_line(finding.curl)}", soft_wrap=True)
-        if len(family.findings) > _SHOWN_CAUSES:
-            more = plural(len(family.findings) - _SHOWN_CAUSES, "more cause")
-            console.print(f"         and {more}: `conform findings` shows all")
+    found = defects(sdk)
+    for concern, most in _SHOWN_DEFECTS.items():
+        mine = [defect for defect in found if defect.concern is concern]
+        if not mine:
+            continue
+        count = plural(len(mine), "defect")
+        head = (f"{concern.value}: ", STYLE[Result.FAIL])
+        console.print(styled([head, (f"{count}: {_MEANING[concern]}", "")]), soft_wrap=True)
+        for defect in mine[:most]:
+            example = _cut(defect.example, _EXAMPLE)
+            name = _cut(
+                defect.shown.replace("/v1/brains/{brain}", "…"), _COLUMNS - len(example) - 10
+            )
+            line = f"{len(defect.checks):>6}  {name:<{_COLUMNS - len(example) - 10}}  {example}"
+            console.print(line, soft_wrap=True)
+        if len(mine) > most:
+            checks = len({check for defect in mine[most:] for check in defect.checks})
+            console.print(f"{checks:>6}  in {plural(len(mine) - most, 'more defect')}")
+
+
+_EXAMPLE = 36
+
+_MEANING = {
+    Concern.SAFETY: "documents or access are at risk, or the daemon fails",
+    Concern.INTERCHANGE: "a client of the contract breaks, or gets something else",
+    Concern.STRICTNESS: "accepted, worded or computed otherwise; clients need not notice",
+}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _show_problems(console: SafeConsole, sdk: SdkResult) -> None:
@@ -248,7 +272,7 @@ def _show_details(console: SafeConsole, check: Check, shown_rules: set[str]) -> 
         rule = rules().get(name)
         if rule is not None and name not in shown_rules:
             shown_rules.add(name)
-            console.print(f"    rule      {name}: {rule.text}")
+            console.print(f"    rule      {name} ({CONCERNS[name].value}): {rule.text}")
     causes = "; ".join(cause.cause for cause in check.causes)
     facts = (
         ("cause", causes), ("expected", check.expected), ("at", check.step), ("known", check.known),

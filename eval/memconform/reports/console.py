@@ -1,12 +1,13 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
+from memconform.contract.names import Mode
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -170,9 +171,14 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
+    if summary.rerank_skips:
+        reranked = summary.served_modes.get(Mode.HYBRID_RERANK, 0)
+        rows.append(("reranking", skipped(summary.rerank_skips, reranked)))
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
+    if summary.null_lists:
+        rows.append(("violation", null_lists(summary.null_lists)))
     if (record := summary.verification) is not None:
         rows.append(("index", verification_line(record)))
     if summary.unstable:
@@ -193,6 +199,17 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
             ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB peak, {cpu:.2f} s CPU")
         )
     return rows
+
+
+def skipped(reasons: Mapping[str, int], total: int) -> str:
+    """Describe why so many of `total` questions or queries were not reranked."""
+    counted = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
+    return f"skipped on {sum(reasons.values())} of {total} questions: {counted}"
+
+
+def null_lists(count: int) -> str:
+    """Describe empty rankings for which a daemon sent null, which count as empty."""
+    return f"chunks is null, not [], in {plural(count, 'empty ranking')} (core.search.shape)"
 
 
 def verification_line(record: VerificationRecord) -> str:

@@ -1,17 +1,20 @@
 """The failed and the slowest questions of a run, as lines of text."""
 
 from memconform.printing.escaping import escape_line
-from memconform.runs.highlights import Highlights
+from memconform.runs.highlights import FailedQuestions, Highlights
 from memconform.runs.results import QuestionResult
 
 _WIDTH = 100
 
 
 def failed_lines(highlights: Highlights, most: int | None = None) -> list[str]:
-    """Format the failed questions, at most `most`, with a note if there are more."""
+    """Format the failed questions, at most `most` causes, with a note if there are more.
+
+    Questions that were not measured for the same cause are one, with the command of the first.
+    """
     shown = highlights.failed[:most]
-    lines = [f"{escape_line(result.id)}: {_cause(result)}" for result in shown]
-    more = highlights.failed_count - len(shown)
+    lines = [f"{escape_line(_names(group))}: {_cause(group.first)}" for group in shown]
+    more = highlights.failed_count - sum(group.count for group in shown)
     return [*lines, f"… and {more} more, all in the result file"] if more else lines
 
 
@@ -20,10 +23,19 @@ def slowest_lines(highlights: Highlights) -> list[str]:
     return [f"{result.id}: {result.latency_ms or 0:.1f} ms" for result in highlights.slowest]
 
 
+def _names(group: FailedQuestions) -> str:
+    if group.count == 1:
+        return group.first.id
+    more = ", …" if group.count > len(group.ids) else ""
+    return f"{group.count} questions ({', '.join(group.ids)}{more})"
+
+
 def _cause(result: QuestionResult) -> str:
     if result.error is not None:
         cause = escape_line(f"{result.verdict.value}, {result.error.code}: {result.error.message}")
-        return f"{cause}\n    {escape_line(result.error.curl)}" if result.error.curl else cause
+        hint = f"try: {result.error.hint}" if result.error.hint else ""
+        more = [escape_line(line) for line in (hint, result.error.curl) if line]
+        return "\n    ".join([cause, *more])
     answer = " ".join((result.answer or "").split())
     shown = answer if len(answer) <= _WIDTH else f"{answer[:_WIDTH]}…"
     reason = f" ({result.reason})" if result.reason else ""

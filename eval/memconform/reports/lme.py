@@ -1,12 +1,13 @@
 """The replay on the terminal, and as the README of its folder."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.client.timing import short_latencies
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
+from memconform.records import Failure
 from memconform.replay.brain import BrainRecord
 from memconform.replay.events import (
     BrainIndexed,
@@ -27,7 +28,7 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import table_console
+from memconform.reports.console import null_lists, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -108,6 +109,23 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
             for divergence in pair.divergences[:1]:
                 console.print(f"  the first: {_divergence(divergence)}")
         console.print(f"session filter: {finished.parity.session_filter}", style="dim")
+    for note in ranking_notes(finished.results):
+        console.print(note, style="dim")
+
+
+def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
+    """Lines for each SDK that did not rerank, whose scores contradict its order, or found null."""
+    for result in results:
+        if result.rerank_skips:
+            yield f"{result.sdk}: reranking {skipped(result.rerank_skips, result.questions_run)}"
+        if result.rising_scores:
+            questions = plural(result.rising_scores, "question")
+            yield (
+                f"{result.sdk}: scores rise in the rankings of {questions} (core.search.order),"
+                " ranked by position"
+            )
+        if result.null_lists:
+            yield f"{result.sdk}: {null_lists(result.null_lists)}"
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:
@@ -184,15 +202,24 @@ def _divergence(divergence: QuestionDivergence) -> str:
 
 
 def heuristic_notes(record: BrainRecord) -> list[str]:
-    """A line if the model's facts of some sessions could not be used."""
-    if not record.by_heuristic:
-        return []
-    path, failure = next(iter(record.by_heuristic.items()))
-    note = (
-        f"{len(record.by_heuristic)} of {plural(record.sessions, 'session')} have the facts of the"
-        f" heuristic, not of the extractor; the first: {path}: {failure.code}: {failure.message}"
-    )
-    return [note]
+    """A line for each kind of reply that could not be used: facts of sessions, their contexts."""
+    return [
+        *_first_of(
+            record.by_heuristic,
+            f"{len(record.by_heuristic)} of {plural(record.sessions, 'session')} have the facts of"
+            " the heuristic, not of the extractor",
+        ),
+        *_first_of(
+            record.without_context,
+            f"{len(record.without_context)} of {plural(record.facts, 'fact')} have no context",
+        ),
+    ]
+
+
+def _first_of(failures: Mapping[str, Failure], note: str) -> Iterator[str]:
+    """The note with the first of the failures, if there are any."""
+    for place, failure in list(failures.items())[:1]:
+        yield f"{note}; the first: {place}: {failure.code}: {failure.message}"
 
 
 def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float) -> str:
@@ -203,7 +230,8 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float)
     # Controls come before SDKs, which may be read otherwise.
     first = finished.results[-1]
     settings = first.settings
-    reader = settings.reader.model if settings.reader else "the daemon's own reader"
+    unread = "the daemon's own reader" if settings.endpoint_style == "full" else "nobody"
+    reader = settings.reader.model if settings.reader else unread
     judge = (
         ", ".join(model.model for model in settings.judge.models)
         if settings.judge
@@ -222,7 +250,8 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float)
     )
     lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
     spent = f"All commands with this folder have spent ${spent_usd:.4f}."
-    lines += ["", *(escape_markdown(note) for note in (*notes, spent))]
+    notes = [*ranking_notes(finished.results), *notes, spent]
+    lines += ["", *(escape_markdown(note) for note in notes)]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:
         lines += ["", "## Not measured", "", *(f"- {escape_markdown(each)}" for each in failures)]

@@ -1,4 +1,4 @@
-"""Results for other programs: the JSON report of a command, and one-line summaries."""
+"""Results for other programs: the JSON report of a command, and a line on its agreement."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,7 @@ from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
 from memconform.records import Record, SkipRecord
-from memconform.reports.rates import measured_questions, missing_questions
-from memconform.runs.results import RunResult, RunSummary
+from memconform.runs.results import RunResult
 from memconform.storage.writing import Masked, Sink, json_bytes
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
@@ -29,32 +28,6 @@ class RunReport(Record):
     parity: ParityReport | None = None
     """Agreement pair by pair, with statistics."""
     runs: list[RunResult]
-
-
-def banner(summary: RunSummary) -> str:
-    """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
-
-    An unknown rate is `none`. Questions that were not measured leave bounds, `0.6500..1.0000`: the
-    lower one alone would look like the rate of a daemon that answers badly. Where nothing was
-    measured, the counts by status follow. A run that an incident ended has no rates:
-    `<sdk>: <code>; <n> of <total> questions measured`.
-    """
-    measured = measured_questions(summary.counts)
-    if summary.incident is not None:
-        return (
-            f"{summary.sdk}: {summary.incident.code};"
-            f" {measured} of {summary.total} questions measured"
-        )
-    rates = (summary.pass_rate, summary.mean_score)
-    pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
-    counts = f"{summary.passed}/{summary.total}"
-    missing = f" not_measured={summary.total - measured}" if measured < summary.total else ""
-    if missing and measured:
-        most = (summary.passed + summary.total - measured) / summary.total
-        pass_rate += f"..{most:.4f}"
-    if missing and not measured:
-        missing += f" ({missing_questions(summary.counts)})"
-    return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}{missing}"
 
 
 def agreement_banner(agreement: Agreement) -> str:

@@ -56,6 +56,32 @@ def pass_rate_text(summary: RunSummary, *, brief: bool = False) -> str:
     return format_rate(summary.pass_rate, summary.pass_rate_interval, measured=measured)
 
 
+def banner(summary: RunSummary) -> str:
+    """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
+
+    An unknown rate is `none`. Questions that were not measured leave bounds, `0.6500..1.0000`: the
+    lower one alone would look like the rate of a daemon that answers badly. Where nothing was
+    measured, the counts by status follow. A run that an incident ended has no rates:
+    `<sdk>: <code>; <n> of <total> questions measured`.
+    """
+    measured = measured_questions(summary.counts)
+    if summary.incident is not None:
+        return (
+            f"{summary.sdk}: {summary.incident.code};"
+            f" {measured} of {summary.total} questions measured"
+        )
+    rates = (summary.pass_rate, summary.mean_score)
+    pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
+    counts = f"{summary.passed}/{summary.total}"
+    missing = f" not_measured={summary.total - measured}" if measured < summary.total else ""
+    if missing and measured:
+        most = (summary.passed + summary.total - measured) / summary.total
+        pass_rate += f"..{most:.4f}"
+    if missing and not measured:
+        missing += f" ({missing_questions(summary.counts)})"
+    return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}{missing}"
+
+
 def measured_questions(counts: Mapping[QuestionStatus, int]) -> int:
     """The number of questions with a score."""
     return sum(count for status, count in counts.items() if status.measured)

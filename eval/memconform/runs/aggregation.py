@@ -41,6 +41,7 @@ def aggregate_attempts(
         timings=retrieval.timings if retrieval else None,
         citations=answer.citations if answer else [],
         ranking=retrieval.ranking if retrieval else [],
+        null_chunks=retrieval.null_chunks if retrieval else False,
         trace=retrieval.trace if retrieval else None,
         error=judgement.error,
         reason=judgement.reason,

@@ -31,6 +31,7 @@ _CLAIM_CODES = (
 
 _DAEMON_DIED = "daemon_died"
 _DELETE = "delete brain"
+ASK, AUGMENTED = "ask", "ask augmented"
 _MOST_REMEDIES = 12
 """Attempts at a check, each after the lines that the one before suggested."""
 _FAULTS_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
@@ -130,11 +131,12 @@ async def _run_checks(
     modes = runner.modes or (Mode.AUTO,)
     steps += [(f"search {mode.value}", checks.search(mode)) for mode in modes]
     if Profile.ASK in runner.profiles:
-        steps.append(("ask", checks.ask))
+        steps += [(ASK, checks.ask("ask-basic")), (AUGMENTED, checks.ask("ask-augmented"))]
     unneeded = checks.unneeded()
     steps += unneeded.items()
     steps.append((_DELETE, checks.delete))
     is_filled = True
+    reader_fault: MemconformError | None = None
     for name, check in steps:
         if name == _DELETE and before_end is not None:
             await before_end(daemon, brain)
@@ -153,6 +155,8 @@ async def _run_checks(
                 step = replace(step, detail=f"with that: {step.detail}")
             if not is_filled:
                 step = _without_fault_of_an_empty_brain(step)
+            if name == AUGMENTED and reader_fault is not None:
+                step = _without_the_same_fault(step, reader_fault)
             yield step
             certain = [remedy for remedy in step.remedies if remedy.is_certain]
             if step.error is None or not certain:
@@ -160,6 +164,7 @@ async def _run_checks(
             for remedy in certain:
                 apply(remedy, runner, client)
         is_filled = is_filled and not (name == "ingest" and step.error is not None)
+        reader_fault = step.error if name == ASK else reader_fault
 
 
 def _without_fault_of_an_empty_brain(step: Step) -> Step:
@@ -170,6 +175,13 @@ def _without_fault_of_an_empty_brain(step: Step) -> Step:
         return step
     reason = f"untested, because ingest failed ({step.error.code}: {step.error.message})"
     return Step(step.name, is_needed=step.is_needed, untested=reason)
+
+
+def _without_the_same_fault(step: Step, reader_fault: MemconformError) -> Step:
+    """The step as untested, if it failed as the basic reader did: one cause is one finding."""
+    if step.error is None or step.error.code != reader_fault.code:
+        return step
+    return Step(step.name, untested=f"fails as {ASK} does ({reader_fault.code})")
 
 
 async def _ending(daemon: Daemon, seconds: float) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import IngestFile, SearchRequest
+from memconform.contract.core import IngestFile, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
@@ -18,9 +18,9 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
-from memconform.runs.preflight import read_version
+from memconform.runs.preflight import auto_claim, read_version
 from memconform.scenarios import SCENARIOS
-from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+from memconform.scenarios.scenario import RetrievalSettings
 from memconform.validation import first_fault
 
 _WORDS = (
@@ -31,6 +31,7 @@ _WORDS = (
 _PATHS = frozenset(f"raw/{name}.md" for name, _ in _WORDS)
 _QUESTION = "Who carries the post uphill?"
 _EXPECTED = "Pepper"
+_ASKED = Question(id="doctor", question=_QUESTION)
 LIST_BRAINS = "list brains"
 """The check that such a brain does not affect, because its request names none."""
 
@@ -66,7 +67,8 @@ class Checks:
         version = await read_version(self._client)
         if version is None:
             return "the dialect has none; the process and its port identify the daemon"
-        return f"{version.name} {version.version}, contract {version.contract}"
+        contract = "" if version.contract is None else f", contract {version.contract}"
+        return f"{version.name or 'version'} {version.version}{contract}"
 
     async def ingest(self) -> str:
         documents = [
@@ -81,31 +83,49 @@ class Checks:
             [Mode.AUTO],
         ) as seeded:
             count = seeded.record.documents
-        return f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        detail = f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+        if self._client.null_lists:
+            detail += "; where nothing is found, chunks is null, not [] (core.search.shape)"
+        return detail
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def check() -> str:
-            request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
-            answer, timings = await self._client.search(self._brain, request)
-            require_requested_mode(self._settings(mode), answer.trace)
-            for chunk in answer.chunks:
+            response = await SCENARIOS["search-retrieve-only"].put(
+                self._client, _ASKED, self._settings(mode)
+            )
+            for chunk in response.chunks:
                 if chunk.path not in _PATHS:
                     raise ContractViolatedError(
                         "foreign_chunk", f"{chunk.path} was retrieved but never ingested"
                     )
             _require_text(
-                _EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top result"
+                _EXPECTED, response.chunks[0].text if response.chunks else "", "the top result"
             )
-            return f"served as {mode_name(answer.trace.effective_mode)}, {timings.done_ms:.1f} ms"
+            served = mode_name(response.trace.effective_mode)
+            rises = score_rise([chunk.score for chunk in response.chunks]) is not None
+            order = "; scores rise, ranked by position" if rises else ""
+            return f"served as {served}, {response.timings.done_ms:.1f} ms{order}"
 
         return check
 
-    async def ask(self) -> str:
-        question = Question(id="doctor", question=_QUESTION)
-        response = await SCENARIOS["ask-basic"].put(
-            self._client, question, self._settings(Mode.AUTO)
-        )
-        return f"answered {response.text!r} with {len(response.citations)} citations"
+    def ask(self, scenario: str) -> Check:
+        async def check() -> str:
+            response = await SCENARIOS[scenario].put(
+                self._client, _ASKED, self._settings(self._default_mode())
+            )
+            detail = f"answered {response.text!r} with {len(response.citations)} citations"
+            if _EXPECTED.casefold() not in response.text.casefold():
+                detail += f", without {_EXPECTED!r}: answers of this reader will score low"
+                if self._runner.upstream == "own" and self._runner.can_be_scripted:
+                    detail += "; --upstream scripted has another"
+            return detail
+
+        return check
+
+    def _default_mode(self) -> Mode:
+        """The mode of `run` without `--mode`, or the first one that is claimed."""
+        modes = (*(self._runner.modes or ()), *self._runner.optional_modes)
+        return Mode.AUTO if Mode.AUTO in modes or not modes else modes[0]
 
     def unneeded(self) -> dict[str, Check]:
         """Checks of what the contract requires and no measurement needs, by name.
@@ -192,7 +212,9 @@ class Checks:
         return "deleted"
 
     def _settings(self, mode: Mode) -> RetrievalSettings:
-        return RetrievalSettings(brain=self._brain, mode=mode, top_k=3)
+        return RetrievalSettings(
+            brain=self._brain, mode=mode, top_k=3, auto_modes=auto_claim(self._runner)
+        )
 
 
 def _require_text(expected: str, text: str, where: str) -> None:

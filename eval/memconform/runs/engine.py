@@ -30,7 +30,7 @@ from memconform.runs.events import (
 from memconform.runs.journal import Journal
 from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import open_brain, read_version, verify_claims
+from memconform.runs.preflight import advise, open_brain, read_version, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
@@ -166,9 +166,10 @@ async def _stages(
         if seeded is not None:
             facts.seeded = seeded.record
             yield BrainSeeded(seeded.record)
+        auto_modes = None
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
-            await verify_claims(client, plan, runner, brain, query)
+            auto_modes = await verify_claims(client, plan, runner, brain, query)
         verifier = IndexVerifier(
             client, daemon, counts, seeded, facts.version, proving=plan.reverify
         )
@@ -181,7 +182,8 @@ async def _stages(
             daemon=daemon,
             journal=journal,
             verifier=verifier,
-            auto_modes=runner.auto_modes,
+            auto_modes=auto_modes,
+            advise=lambda error: advise(error, plan, runner),
             reverify=plan.reverify,
             watch=watch,
         )

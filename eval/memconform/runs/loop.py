@@ -16,12 +16,12 @@ class InterruptedRunError(MemconformError):
     exit_code = ExitCode.INTERRUPTED
 
 
-def interruption() -> InterruptedRunError:
-    """Create the error of an interrupted run."""
+def interruption(again: str = "--resume") -> InterruptedRunError:
+    """Create the error of an interrupted run; `again` is what continues it."""
     return InterruptedRunError(
         "stopped before the end",
         code="interrupted",
-        hint="measurements are kept; --resume asks the remaining questions",
+        hint=f"measurements are kept; {again} asks the remaining questions",
     )
 
 

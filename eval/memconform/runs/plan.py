@@ -57,7 +57,7 @@ DEFAULT_FLOOR = Floor(0.90)
 class Settings(BaseModel):
     """Everything that determines the answers; runs with equal settings are comparable."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     dataset: str
     dataset_sha256: str
@@ -88,7 +88,7 @@ class Settings(BaseModel):
     def retrieval(
         self, brain: str, auto_modes: tuple[Mode, ...] | None = None
     ) -> RetrievalSettings:
-        """The retrieval settings for `brain`; the SDK claims to serve `auto` in `auto_modes`."""
+        """The retrieval settings for `brain`; `auto` may be served in `auto_modes`."""
         return RetrievalSettings(
             brain=brain,
             mode=self.mode,

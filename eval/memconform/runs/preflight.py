@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
+from memconform.client.recorder import record_exchanges
 from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
 from memconform.runs.plan import Plan
+from memconform.runs.remedies import flag_remedy, mode_remedy
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _DELETE_SECONDS = 10.0
@@ -31,10 +32,10 @@ async def read_version(client: ContractClient) -> Version | None:
             f"cannot read the daemon's version: {error.message}",
             code="no_version",
             hint="GET /version must answer name, version and contract; for a daemon without it, set"
-            " [dialect.routes] version = false",
+            " [dialect.routes] version = false; for one that already runs, url:…,dialect=NAME",
             excerpt=error.body,
         ) from error
-    if version is not None and version.contract != CONTRACT_VERSION:
+    if version is not None and version.contract not in (None, CONTRACT_VERSION):
         raise DaemonError(
             f"the daemon implements contract {version.contract!r}, not {CONTRACT_VERSION!r}",
             code="contract_version",
@@ -57,15 +58,28 @@ async def open_brain(
         yield await _existing_brain(runner, client, brain), None
         return
     seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
-    async with seeding as seeded:
-        try:
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                seeded = await stack.enter_async_context(seeding)
+            except DaemonError as error:
+                cause = error.__cause__
+                if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
+                    error.hint = flag
+                raise
             yield seeded.counts, seeded
-        finally:
-            if plan.settings.brain is None and not runner.managed:
-                # A managed daemon's state is removed with it; elsewhere the brain would remain.
-                with suppress(CallError, TimeoutError):
-                    async with asyncio.timeout(_DELETE_SECONDS):
-                        await client.delete_brain(brain)
+    finally:
+        if plan.settings.brain is None and not runner.managed:
+            # A managed daemon's state is removed with it; elsewhere the brain would remain, also
+            # one whose seeding failed.
+            with suppress(CallError, TimeoutError):
+                async with asyncio.timeout(_DELETE_SECONDS):
+                    await client.delete_brain(brain)
+
+
+def advise(error: CallError, plan: Plan, runner: SdkRunner) -> str:
+    """What to type so that what failed in a run is measured; empty if no flag helps."""
+    return flag_remedy(error.code, error.message, runner, rank_by=plan.settings.rank_by)
 
 
 async def _existing_brain(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
@@ -95,29 +109,45 @@ async def _existing_brain(runner: SdkRunner, client: ContractClient, brain: str)
 
 async def verify_claims(
     client: ContractClient, plan: Plan, runner: SdkRunner, brain: str, query: str
-) -> None:
+) -> tuple[Mode, ...] | None:
     """Check that the daemon serves every mode that the SDK claims or the run needs.
+
+    Returns the mode that `auto` stands for in this run, which is the daemon's choice; all questions
+    must be served in it. None if nothing is known of it.
 
     Raises:
         DaemonError: `claim_refuted` if a mode is not served.
     """
-    claimed = runner.modes
-    if claimed is None:
-        return
-    for mode in dict.fromkeys((*claimed, plan.settings.mode)):
-        settings = RetrievalSettings(brain=brain, mode=mode, top_k=1)
-        try:
-            answer, _ = await client.search(
-                settings.brain, SearchRequest(query=query, top_k=1, mode=mode)
-            )
-            require_requested_mode(settings, answer.trace)
-            if mode is Mode.AUTO and Mode.HYBRID in claimed:
-                # The contract requires auto to mean hybrid whenever there is an embedder.
-                require_requested_mode(replace(settings, mode=Mode.HYBRID), answer.trace)
-        except CallError as error:
-            raise DaemonError(
-                f"{runner.name} does not serve mode {mode.value}: {error.code}: {error.message}",
-                code="claim_refuted",
-                hint="fix [capabilities] modes or the daemon's settings, or use --allow-fallback",
-                excerpt=error.body,
-            ) from error
+    claimed, needed = runner.modes, plan.settings.mode
+    auto_modes = None
+    for mode in dict.fromkeys((*(claimed or ()), needed)):
+        settings = RetrievalSettings(brain, mode, top_k=1, auto_modes=auto_claim(runner))
+        with record_exchanges() as exchanges:
+            try:
+                request = SearchRequest(query=query, top_k=1, mode=mode)
+                answer, _ = await client.search(brain, request)
+                require_requested_mode(settings, answer.trace)
+            except CallError as error:
+                if claimed is None and error.code != "mode_not_served":
+                    # It may be this question's alone.
+                    continue
+                cause = f"{error.code}: {error.message}"
+                raise DaemonError(
+                    f"{runner.name} does not serve mode {mode.value}: {cause}",
+                    code="claim_refuted",
+                    hint=mode_remedy(error, mode, needed, runner),
+                    excerpt="\n".join(filter(None, (error.body, exchanges[-1].curl()))),
+                ) from error
+        served = answer.trace.effective_mode
+        if mode is Mode.AUTO and served is not None:
+            auto_modes = (served,)
+    return auto_modes
+
+
+def auto_claim(runner: SdkRunner) -> tuple[Mode, ...] | None:
+    """Modes in which an SDK claims to serve `auto`; None leaves the choice to the daemon.
+
+    The contract requires auto to mean hybrid wherever there is an embedder (core.mode.served), so
+    an SDK that claims hybrid must not serve less.
+    """
+    return (Mode.HYBRID,) if Mode.HYBRID in (runner.modes or ()) else None

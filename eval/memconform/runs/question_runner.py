@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import takewhile
 
@@ -76,6 +76,7 @@ class QuestionRunner:
         journal: Journal,
         verifier: IndexVerifier,
         auto_modes: tuple[Mode, ...] | None = None,
+        advise: Callable[[CallError], str] = lambda _: "",
         reverify: bool = True,
         watch: UpstreamWatch | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class QuestionRunner:
         self._retrieval = settings.retrieval(verifier.counts.brain_id, auto_modes)
         self._scenario = scenario
         self._client = client
+        self._advise = advise
         self._journal = journal
         self._watch = watch
         self._monitor = DaemonMonitor(daemon)
@@ -236,7 +238,10 @@ class QuestionRunner:
                 verdict=_VERDICTS[type(error)],
                 score=None,
                 error=Failure(
-                    **fields, body=error.body, **self._store_wire(row, attempt, exchanges)
+                    **fields,
+                    body=error.body,
+                    hint=self._advise(error),
+                    **self._store_wire(row, attempt, exchanges),
                 ),
             )
         )
@@ -315,6 +320,7 @@ class QuestionRunner:
                 )
                 for chunk in response.chunks
             ],
+            null_chunks=response.null_chunks,
             first_hit=self._first_hit(question, response),
             seen=fingerprint,
             trace=response.trace.model_dump(mode="json", by_alias=True, exclude_none=True),

@@ -15,13 +15,13 @@ from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import merged_tables
 from memconform.contract.gaps import gaps
 from memconform.contract.schemas import ROUTES
-from memconform.daemons.manifest import Seed
+from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.runner import SdkRunner
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A line for the sdk.toml, and the change that it makes; or a flag of another command."""
+    """A line for the sdk.toml, and the change that it makes; or a flag to measure with."""
 
     line: str
     dialect: Mapping[str, Any] | None = None
@@ -54,12 +54,20 @@ def remedies(
     message = call.message if call is not None else str(error)
     if code == "daemon_not_ready" and _NOT_FOUND.search(message):
         return [Remedy('[ready] path = "/PATH"   # a path that answers 200 once it is ready')]
+    if code == "bad_ranking" and "score rises" in message:
+        return _ORDER_REMEDIES
     routes = _route_remedies(message, runner.dialect) if code in _LACKS_ROUTE else []
     if step == "ingest":
         return [*_ingest_remedies(code, message, runner), *routes]
-    return [*_answer_remedies(step, code, message, runner.seed), *routes]
+    flag = flag_remedy(code, message, runner)
+    flags = [Remedy(flag)] if flag else []
+    return [*_answer_remedies(step, code, message, runner), *flags, *routes]
 
 
+_ORDER_REMEDIES = [
+    Remedy("measure with run, bench or lme --rank-by position"),
+    Remedy('[dialect] rank_by = "position"   # if it reorders rankings without rescoring them'),
+]
 _LACKS_ROUTE = ("http_404", "http_405")
 _NOT_FOUND = re.compile(r"last answer of \S+: 404\b")
 _REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<path>/[^\s?]*)\S*: 40[45]\b")
@@ -96,12 +104,10 @@ def _shape_remedies(
     return [Remedy(gap.line(), gap.table()) for gap in gaps(text, model, dialect)]
 
 
-def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Remedy]:
+def _answer_remedies(step: str, code: str, message: str, runner: SdkRunner) -> list[Remedy]:
     """What helps with a search or an ask."""
     if step.startswith("search") and code in ("mode_not_served", "bad_trace"):
-        return [] if seed.restart else [Remedy(_RESTART.line)]
-    if code == "bad_ranking" and "score rises" in message:
-        return [Remedy("measure with run or bench --rank-by position")]
+        return [Remedy(_RESTART.line)] if _may_need_restart(runner) else []
     if code == "unknown_event":
         name = message.partition("'")[2].partition("'")[0]
         return [Remedy(f'[dialect.events] answer_delta = "{name}"   # or another event')]
@@ -111,9 +117,57 @@ def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Rem
     return []
 
 
+_SERVED = re.compile(r"but the daemon served (?P<mode>[a-z0-9-]+)$")
+
+
+def flag_remedy(
+    error_code: str, message: str, runner: SdkRunner, *, rank_by: RankBy = "score"
+) -> str:
+    """What to type so that a question is measured; empty if no flag helps that is not in use."""
+    scripted = runner.upstream == "own" and runner.can_be_scripted
+    if error_code == "bad_ranking" and "score rises" in message and rank_by == "score":
+        return "measure with --rank-by position"
+    if (served := _SERVED.search(message)) is not None and error_code == "mode_not_served":
+        return f"measure with --mode {served['mode']}, as which it is served"
+    if error_code == "reader_failed" and scripted:
+        return "measure with --upstream scripted, whose reader answers without a model"
+    if error_code == "bad_trace":
+        for fault, mode, service in _LACKING:
+            if fault in message:
+                offers = scripted and mode in runner.scripted_modes
+                upstream = f"measure with --upstream scripted, which has {service}"
+                less = Mode.HYBRID if mode is Mode.HYBRID_RERANK else Mode.BM25
+                other = f"measure with --mode {less.value}, or configure {service}"
+                return upstream if offers else other
+    return ""
+
+
+_LACKING = (
+    ("without reranking", Mode.HYBRID_RERANK, "a reranker"),
+    ("without an embedder", Mode.HYBRID, "an embedder"),
+)
+"""Contradictions of traces, with a mode that needs what the daemon lacks."""
+
+
+def mode_remedy(error: CallError, mode: Mode, needed: Mode, runner: SdkRunner) -> str:
+    """What to type, or to change, where a claimed or needed mode is not served."""
+    flag = flag_remedy(error.code, error.message, runner) if mode is needed else ""
+    claims = f"take {mode.value} out of [capabilities] modes"
+    if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
+        claims = "take hybrid, as which auto must then be served, out of [capabilities] modes"
+    remedies = [flag, claims] if mode in (runner.modes or ()) else [flag]
+    remedies += ["fix the daemon's settings", "use --allow-fallback"]
+    return "; or ".join(filter(None, remedies))
+
+
 _RESTART = Remedy(
     "[seed] restart = true   # if it indexes or embeds only at its start", seed={"restart": True}
 )
+
+
+def _may_need_restart(runner: SdkRunner) -> bool:
+    """Whether a restart may help that is not asked for; memconform restarts what it has started."""
+    return runner.managed and not runner.seed.restart
 
 
 def _ingest_remedies(code: str, message: str, runner: SdkRunner) -> list[Remedy]:
@@ -126,7 +180,7 @@ def _ingest_remedies(code: str, message: str, runner: SdkRunner) -> list[Remedy]
     if seed.via in ("http", "batch") and (is_changed or lacks_route):
         via = Remedy('[seed] via = "documents"', seed={"via": "documents"})
         return [via, Remedy('[dialect.paths] prefix = "…"   # if only some folders are indexed')]
-    if code in ("not_searchable", "bad_trace") and not seed.restart:
+    if code in ("not_searchable", "bad_trace") and _may_need_restart(runner):
         # A daemon of the contract indexes at once; of another one nobody knows.
         return [_RESTART if runner.dialect is not None else Remedy(_RESTART.line)]
     return []

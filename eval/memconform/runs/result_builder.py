@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memconform.client.timing import is_short, short_latencies
-from memconform.contract.core import score_rise
+from memconform.contract.core import count_skip, rerank_skip, score_rise
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
@@ -57,7 +57,9 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
+        self._rerank_skips: dict[str, int] = {}
         self._rising = 0
+        self._null_lists = 0
         self._short = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
@@ -134,7 +136,10 @@ class ResultBuilder:
             self.highlights.add(result)
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
+            if result.verdict.measured:
+                count_skip(self._rerank_skips, rerank_skip(result.trace))
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
+        self._null_lists += result.null_chunks
         if result.timings is not None:
             self._short += is_short(result.timings.done, result.timings.daemon)
         if result.verdict.measured and result.timings is not None:
@@ -178,7 +183,9 @@ class ResultBuilder:
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
+            rerank_skips=self._rerank_skips,
             rising_scores=self._rising,
+            null_lists=self._null_lists,
             short_latencies=self._short,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}

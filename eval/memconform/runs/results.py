@@ -110,6 +110,8 @@ class QuestionResult(Record):
     timings: CallTimings | None
     citations: list[CitedChunk]
     ranking: list[RankedChunk]
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty ranking, which violates core.search.shape."""
     trace: dict[str, Any] | None
     error: Failure | None
     reason: str = ""
@@ -292,8 +294,12 @@ class RunSummary(Record):
     served_modes: dict[str, int]
     """Number of questions by the mode that was served, whatever mode was requested; `unconfirmed`
     where no trace confirms one."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Measured questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    null_lists: int = 0
+    """Number of empty rankings for which the daemon sent null, which violates core.search.shape."""
     latency: LatencySummary
     short_latencies: int = 0
     """Number of questions whose latency is below the time that the daemon says it took: the clocks

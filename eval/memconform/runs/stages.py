@@ -27,6 +27,8 @@ class RetrievalRecord(Record):
     """The question's id; empty in journals of versions 1 and 2."""
     mode: str
     ranking: list[RankedChunk]
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty ranking."""
     trace: dict[str, Any]
     timings: CallTimings
     first_hit: int | None = None

@@ -45,6 +45,7 @@ class AskBasic:
             trace=retrieval.trace,
             timings=timings,
             citations=answer.citations,
+            null_chunks=retrieval.was_null,
         )
 
 

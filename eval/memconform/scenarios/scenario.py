@@ -24,7 +24,7 @@ class RetrievalSettings:
     rerank_top_n: int = 0
     allow_fallback: bool = False
     auto_modes: tuple[Mode, ...] | None = None
-    """Modes in which the SDK claims to serve `auto`; None if it makes no claim."""
+    """Modes in which `auto` may be served; None accepts any."""
     filters: Filters | None = None
     """Restricts the search; None searches the whole brain."""
 
@@ -38,6 +38,8 @@ class ScenarioResponse(DaemonResponse):
     trace: Trace
     timings: Timings
     citations: tuple[Citation, ...] = ()
+    null_chunks: bool = False
+    """Whether the daemon sent null for the empty list of chunks."""
 
 
 class Scenario(Protocol):
@@ -64,17 +66,17 @@ def require_requested_mode(settings: RetrievalSettings, trace: Trace) -> None:
     """Raise DaemonFailedError `mode_not_served` if another mode was served than requested.
 
     The answer would be scored under a mode that never ran. `allow_fallback` permits it, and mode
-    `auto` leaves the choice to the daemon, within what its SDK claims. A mode that the dialect
-    leaves unconfirmed is not refuted; results say that it is unconfirmed.
+    `auto` leaves the choice to the daemon, within `auto_modes`. A mode that the dialect leaves
+    unconfirmed is not refuted; results say that it is unconfirmed.
     """
     requested, served = settings.mode, trace.effective_mode
     accepted = (requested,) if requested is not Mode.AUTO else settings.auto_modes
     if settings.allow_fallback or accepted is None or served is None or served in accepted:
         return
-    claim = ""
+    meaning = ""
     if requested is Mode.AUTO:
-        claim = f", which the SDK claims to serve as {' or '.join(accepted) or 'no mode at all'}"
+        meaning = f", which stands for {' or '.join(accepted) or 'no mode at all'} here"
     raise DaemonFailedError(
         "mode_not_served",
-        f"requested mode {requested.value}{claim}, but the daemon served {served.value}",
+        f"requested mode {requested.value}{meaning}, but the daemon served {served.value}",
     )

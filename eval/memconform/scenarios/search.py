@@ -32,6 +32,7 @@ class SearchRetrieveOnly:
             chunks=tuple(answer.chunks),
             trace=answer.trace,
             timings=timings,
+            null_chunks=answer.was_null,
         )
 
 

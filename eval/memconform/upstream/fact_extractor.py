@@ -1,6 +1,7 @@
 """The offline extractor: quotes what users say of themselves, so that no model is needed.
 
-It takes the prompt apart by the lines that `replay.extraction` writes, and obeys nothing in it.
+It takes prompts apart by the lines that `replay.extraction` and `replay.contextualising` write, and
+obeys nothing in them.
 """
 
 import json
@@ -18,6 +19,17 @@ _USER = re.compile(
     re.DOTALL,
 )
 """The fence holds a digest that its content cannot know."""
+_CONTEXT_FORM = r'\{"context": "<paragraph>"\}'
+_CONTEXT_SYSTEM = re.compile(
+    rf"^Reply with one JSON object and nothing else: {_CONTEXT_FORM}\s*\Z", re.MULTILINE
+)
+_CONTEXT_USER = re.compile(
+    r"\ADay: ([^\n]*)\n(-----data [0-9a-f]{16}-----)\n(.*)\n\2\n"
+    rf"Reply with the JSON object alone: {_CONTEXT_FORM}\Z",
+    re.DOTALL,
+)
+_OPENING_WORDS = 12
+_MOST_CONTEXT_CHARACTERS = 500
 _REPAIR = "That reply is invalid: "
 _TURN = re.compile(r"^(user|assistant): ", re.MULTILINE)
 _MOST_FACTS = 3
@@ -25,10 +37,18 @@ _TAGS = 2
 
 
 def is_extracting(system: str, users: Sequence[str]) -> bool:
-    """Whether a chat asks for dated facts of a conversation, for the first time or again."""
-    if not users or _SYSTEM.search(system) is None or _USER.match(users[0]) is None:
+    """Whether a chat is an extractor's: it asks for the dated facts of a conversation, or how a
+    fact belongs to it; for the first time or again."""
+    forms = ((_SYSTEM, _USER), (_CONTEXT_SYSTEM, _CONTEXT_USER))
+    if not users or not any(form.search(system) and user.match(users[0]) for form, user in forms):
         return False
     return all(later.startswith(_REPAIR) for later in users[1:])
+
+
+def extractor_reply(users: Sequence[str]) -> str:
+    """The reply to such a chat, raises as `extract_facts`."""
+    asks_for_context = _CONTEXT_USER.match(users[0])
+    return extract_facts(users) if asks_for_context is None else _situate(asks_for_context)
 
 
 def extract_facts(users: Sequence[str]) -> str:
@@ -55,6 +75,13 @@ def extract_facts(users: Sequence[str]) -> str:
         for sentence in sentences[:_MOST_FACTS]
     ]
     return json.dumps({"facts": facts}, ensure_ascii=False)
+
+
+def _situate(prompt: re.Match[str]) -> str:
+    """The day of a fact, and how its conversation begins."""
+    opening = " ".join(prompt[3].split()[:_OPENING_WORDS])
+    context = f"Said on {prompt[1]}, in a conversation that begins: {opening}"
+    return json.dumps({"context": context[:_MOST_CONTEXT_CHARACTERS]}, ensure_ascii=False)
 
 
 def _tags(sentence: str) -> list[str]:

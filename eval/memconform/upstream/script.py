@@ -16,7 +16,7 @@ Milliseconds = Annotated[float, Field(ge=0, le=600_000)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 _MAX_TOKENS = 2**53 - 1

@@ -29,7 +29,7 @@ from memconform.upstream.bodies import (
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import served_models
 from memconform.upstream.extractive import NO_ANSWER, complete, wants_scores
-from memconform.upstream.fact_extractor import extract_facts, is_extracting
+from memconform.upstream.fact_extractor import extractor_reply, is_extracting
 from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
@@ -84,6 +84,8 @@ class ScriptedUpstream:
                 Route("/models", _models),
                 Route("/v1/models", _models),
                 Route("/healthz", _health),
+                # Asked of a reranker before its first call, as servers of such models answer it.
+                Route("/health", _health),
                 Route("/version", self._send_version),
                 Route("/_control/requests", self._requests),
                 Route("/_control/counts", self._counts),
@@ -148,7 +150,7 @@ class ScriptedUpstream:
         return handle
 
     def _plain(
-        self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+        self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[Any]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             recorded = None
@@ -228,7 +230,7 @@ async def _default_text(reply: Reply, system: str, users: Sequence[str]) -> str:
     if is_searching(system, users):
         return next_reply(users)
     if is_extracting(system, users):
-        return extract_facts(users)
+        return extractor_reply(users)
     try:
         if sum(map(len, users)) + len(system) > _LONG_PROMPT:
             return await asyncio.to_thread(complete, system, users)

@@ -72,8 +72,11 @@ def _base64(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-async def rerank(body: dict[str, Any]) -> dict[str, Any]:
+async def rerank(body: dict[str, Any]) -> dict[str, Any] | list[dict[str, Any]]:
     """Rank documents by the words that they share with the query.
+
+    In Cohere's format, or, for a request with `texts`, in that of Hugging Face's text embeddings
+    inference (https://huggingface.github.io/text-embeddings-inference/).
 
     Raises:
         BadRequestError: if the query or the documents are invalid.
@@ -81,8 +84,11 @@ async def rerank(body: dict[str, Any]) -> dict[str, Any]:
     query = body.get("query")
     if not isinstance(query, str):
         raise BadRequestError("query: must be a string")
-    scores = lexical_scores(query, _texts(body.get("documents"), "documents", MAX_DOCUMENTS))
+    key = "texts" if "texts" in body and "documents" not in body else "documents"
+    scores = lexical_scores(query, _texts(body.get(key), key, MAX_DOCUMENTS))
     ranked = sorted(range(len(scores)), key=lambda index: -scores[index])
+    if key == "texts":
+        return [{"index": index, "score": scores[index]} for index in ranked]
     top = body.get("top_n")
     return {
         "model": "lexical",

@@ -16,8 +16,7 @@ from memconform.fakes.wire import RawExchange, RawRequest
 from memconform.records import Incident
 from memconform.reports import console as console_report
 from memconform.reports import difference, matrix
-from memconform.reports.machine import banner
-from memconform.reports.rates import NOT_MEASURED, format_rate, pass_rate_text
+from memconform.reports.rates import NOT_MEASURED, banner, format_rate, pass_rate_text
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import LatencySummary, RunSummary

@@ -12,8 +12,10 @@ from memconform.contract.core import (
     IngestFile,
     SearchRequest,
     SearchResponse,
+    Trace,
     Version,
     ranks_all,
+    trace_fault,
 )
 from memconform.contract.problem import Problem
 from memconform.contract.wire import Mode, Response
@@ -95,3 +97,38 @@ def test_events_match_the_contract() -> None:
 )
 def test_which_searches_rank_every_chunk(mode: Mode, query: str, expected: bool) -> None:  # noqa: FBT001
     assert ranks_all(mode, query) is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "fault"),
+    [
+        (None, "without reranking"),
+        ("", "without reranking"),
+        ({"text": "unanimity"}, "without reranking"),
+        ("unanimity", None),
+        ("empty_candidates", None),
+        ("Rerank_Failed", "without reranking: Rerank_Failed"),
+        ("no_reranker", "without reranking: no_reranker"),
+        ("upstream timeout", "without reranking: upstream timeout"),
+    ],
+)
+def test_skipped_reranking_is_believed_with_a_reason_that_is_no_failure(
+    reason: object, fault: str | None
+) -> None:
+    modes = {"requestedMode": "hybrid-rerank", "effectiveMode": "hybrid-rerank"}
+    body = _TRACE | modes | {"embedderUsed": True, "reranked": False, "rerankSkipReason": reason}
+    trace = Trace.model_validate_json(json.dumps(body))
+    found = trace_fault(trace, Mode.HYBRID_RERANK)
+    assert found is None if fault is None else found is not None and found.endswith(fault)
+    # What the dialect says of its reasons comes first.
+    assert (trace_fault(trace, Mode.HYBRID_RERANK, ["unanim"]) is None) == (
+        isinstance(reason, str) and reason not in ("", "unanimity")
+    )
+
+
+def test_a_vector_search_that_found_nothing_may_have_used_no_embedder() -> None:
+    """A filter that excludes everything made `--mode semantic` wait five minutes, and fail."""
+    body = _TRACE | {"requestedMode": "semantic", "effectiveMode": "semantic"}
+    trace = Trace.model_validate_json(json.dumps(body | {"embedderUsed": False}))
+    assert trace_fault(trace, Mode.SEMANTIC, found=False) is None
+    assert trace_fault(trace, Mode.SEMANTIC) is not None

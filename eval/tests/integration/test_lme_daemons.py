@@ -85,6 +85,41 @@ def test_a_daemon_that_dies_while_it_waits_spoils_no_other(
     assert any("waits: 3 of 3 questions not measured" in each for each in parity["reasons"])
 
 
+def test_a_daemon_that_does_not_start_leaves_the_results_of_another(
+    memconform: Call, workspace: Path
+) -> None:
+    write_dataset(workspace / "lme.json")
+    dead, well = write_sdk(workspace, "dead", "exits"), write_sdk(workspace, "well")
+    ended = memconform("lme", "tri", *_FLAGS, "--sdk", dead, "--sdk", well)
+    assert ended.code == 3, ended.err
+    assert load(workspace / "out", "result-well.json")["measured"] == 3
+    _require_no_score(workspace / "out", "dead")
+    assert load(workspace / "out", "result-dead.json")["incident"]["code"] == "daemon_exited"
+    readme = (workspace / "out" / "README.md").read_text().replace("\\", "")
+    assert "dead: 3 of daemon_exited" in readme
+
+
+def test_a_question_whose_scores_rise_is_measured_by_position(
+    memconform: Call, workspace: Path
+) -> None:
+    """Three of six questions were lost on a public daemon, and lme had no flag for them."""
+    write_dataset(workspace / "lme.json")
+    sdk = write_sdk(workspace, fault="rising_scores", on="What did I plant")
+    command = ("lme", "run", *BULK, *FAKE, *NO_FILTER, "--sdk", sdk)
+    strict = memconform(*command, "--output", "strict")
+    assert verdicts(workspace / "strict")[0] == "bad_ranking"
+    assert "--rank-by position" in load(workspace / "strict")["questions"][0]["reason"]
+    assert strict.code == 3, strict.err
+    ended = memconform(*command, "--output", "out", "--rank-by", "position")
+    assert ended.code == 0, ended.err
+    result = load(workspace / "out")
+    assert (result["measured"], result["rising_scores"]) == (3, 1)
+    assert result["settings"]["retrieval"]["rank_by"] == "position"
+    note = "scores rise in the rankings of 1 question (core.search.order), ranked by position"
+    assert note in ended.err
+    assert note in (workspace / "out" / "README.md").read_text().replace("\\", "")
+
+
 @pytest.mark.parametrize("fault", ["http_500", "foreign_chunk"])
 def test_a_search_that_fails_leaves_its_question_unmeasured(
     memconform: Call, workspace: Path, fault: str

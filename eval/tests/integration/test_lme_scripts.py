@@ -94,7 +94,7 @@ def test_a_taken_port_is_named(script: Script) -> None:
     ("variables", "error"),
     [
         ({"SKIP_EXTRACT": "1"}, "no_brain: "),
-        ({"SKIP_EXTRACT": "yes"}, "SKIP_EXTRACT is yes, not 0 or 1"),
+        ({"SKIP_EXTRACT": "yes"}, "SKIP_EXTRACT=yes is refused: it is neither 0 nor 1"),
         ({"SAMPLE_SIZE": "few"}, "'--sample-size': 'few'"),
         ({"SAMPLE_SIZE": "4"}, "bad_selection: a sample of 4 cannot be drawn from 3 questions"),
         ({"MAX_COST": "-1"}, "'--max-cost-usd': -1.0"),
@@ -135,9 +135,10 @@ def test_without_a_dataset_the_fetched_one_is_taken(script: Script, workspace: P
 def test_help_lists_every_variable(script: Script, path: Path) -> None:
     ended = script(path, "-h")
     assert ended.returncode == 0
-    listed = set(re.findall(r"^  ([A-Z_]+)\b", ended.stdout, re.MULTILINE))
+    listed = set(re.findall(r"^  ([A-Z][A-Z0-9_]*)\b", ended.stdout, re.MULTILINE))
     text = path.read_text() + (path.parent / "lme_flags.sh").read_text()
-    assert listed == set(re.findall(r"\$\{([A-Z_]+)", text))
+    refused = set(re.findall(r'^  "([A-Z][A-Z0-9_]*)\|', text, re.MULTILINE))
+    assert listed == refused | set(re.findall(r"(?:\$\{|\bis_on )([A-Z][A-Z0-9_]*)", text))
 
 
 def test_a_broken_script_fails_the_lint(tmp_path: Path) -> None:

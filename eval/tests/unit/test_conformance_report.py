@@ -25,32 +25,29 @@ def _sdk(*checks: Check) -> SdkResult:
     return SdkResult(sdk="mine", profiles=[], modes=[], cases=[case])
 
 
-def _many(*, all_show: bool) -> SdkResult:
-    """Thirty causes of one kind, the more frequent ones first."""
-    return _sdk(
-        *(
-            _check(
-                f"a#{number}-{again}",
-                Cause(cause=f"{_ROUTE}: missing key k{number:02}"),
-                curl=f"curl k{number:02}",
-                # The first cause shows only in what follows from it.
-                step=_ROUTE if all_show or number else "GET /version",
-            )
-            for number in range(30)
-            for again in range(30 - number)
-        )
-    )
-
-
-@pytest.mark.parametrize("all_show", [True, False])
-def test_the_command_of_a_kind_is_that_of_the_cause_above_it(
-    capsys: pytest.CaptureFixture[str], *, all_show: bool
+def test_many_causes_fit_one_screen_the_grave_ones_first(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    show_findings(_many(all_show=all_show))
+    """A public daemon once had 68 lines of up to 312 columns."""
+    keys = [
+        _check(
+            f"a[{'x' * 90}]#{number}", Cause(cause=f"{_ROUTE}/{{b}}/{'y' * 90}: missing key k{n}")
+        )
+        for n, number in enumerate(range(60))
+    ]
+    crash = _check("a#crash", Cause(cause=f"{_ROUTE}: the daemon exits: exit status 1"))
+    strict = _check("a#strict", Cause(cause=f"{_ROUTE}: accepts topK out of range"))
+    known = _check("a#known", Cause(cause="x", known="because")).model_copy(
+        update={"result": Result.XFAIL}
+    )
+    show_findings(_sdk(*keys, strict, crash, known))
     lines = capsys.readouterr().err.splitlines()
-    [number] = [n for n, line in enumerate(lines) if line.startswith("    try")]
-    assert lines[number].split()[-1] == lines[number - 1].split()[-1]
-    assert "27 more causes: `conform findings` shows all" in "\n".join(lines)
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 40
+    heads = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
+    assert heads == ["safety", "interchange", "strictness", "known failures and warnings", "mine"]
+    assert "the daemon exits" in lines[1]
+    assert "    50  in 50 more defects" in lines
 
 
 def test_the_example_of_a_cause_sends_the_request_that_it_names() -> None:

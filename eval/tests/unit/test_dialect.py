@@ -102,7 +102,7 @@ class _Faulty(ForeignDaemon):
 @pytest.mark.parametrize(
     ("daemon", "says"),
     [
-        (_Faulty(lambda _: None), "chunks: "),
+        (_Faulty(lambda _: "none"), "chunks: "),
         (_Faulty(lambda hits: [{**hits[0], "Path": None}]), "path"),
         (_Faulty(lambda hits: [{k: v for k, v in hits[0].items() if k != "Path"}]), "path"),
         (_Faulty(lambda hits: [{**hits[0], "Body": None}]), "text"),

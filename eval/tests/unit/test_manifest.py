@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from memconform.contract.names import Mode
+from memconform.daemons.build import build_hash, build_key
 from memconform.daemons.discovery import find_runner, known_sdks
 from memconform.daemons.manifest import load_manifest
 from memconform.errors import UsageError
@@ -133,3 +135,54 @@ def test_a_misspelt_key_of_a_passed_variable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load_manifest(_write(tmp_path, bad))
     assert "secrets: unknown key" in caught.value.excerpt
+
+
+_EMBEDS_AT_START = _GOOD.replace('modes = ["bm25"]', 'modes = ["auto", "bm25"]') + (
+    '[seed]\nvia = "documents"\nrestart = "vectors"\n'
+    '[upstream]\nmodes = ["semantic", "hybrid"]\nscripted = {URL = "{upstream}"}\n'
+)
+
+
+@pytest.mark.parametrize(
+    "modes", [[Mode.BM25], [Mode.AUTO], [Mode.SEMANTIC], [Mode.BM25, Mode.HYBRID]]
+)
+def test_a_daemon_that_embeds_at_its_start_is_not_restarted_for_keywords(
+    tmp_path: Path, modes: list[Mode]
+) -> None:
+    runner = find_runner(str(_write(tmp_path, _EMBEDS_AT_START)), tmp_path)
+    runner.use_upstream("scripted")
+    runner.use_modes(modes)
+    needs_vectors = modes != [Mode.BM25]
+    assert bool(runner.seed.restart) is needs_vectors
+    # What waits for the restart is no claim that a run could verify.
+    assert (runner.modes == (Mode.BM25,)) is not needs_vectors
+
+
+def test_a_daemon_that_indexes_at_its_start_is_always_restarted(tmp_path: Path) -> None:
+    manifest = _EMBEDS_AT_START.replace('"vectors"', "true")
+    runner = find_runner(str(_write(tmp_path, manifest)), tmp_path)
+    runner.use_modes([Mode.BM25])
+    assert runner.seed.restart is True
+    assert runner.modes == (Mode.AUTO, Mode.BM25)
+
+
+def test_another_word_for_a_restart_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_manifest(_write(tmp_path, _EMBEDS_AT_START.replace('"vectors"', '"vector"')))
+    assert "[seed" in caught.value.excerpt
+    assert "'vector'" in caught.value.excerpt
+
+
+def test_what_a_manifest_says_of_the_wire_makes_no_other_build(tmp_path: Path) -> None:
+    built = _GOOD.replace("[serve]", '[build]\ncommand = ["make"]\ninputs = ["*.c"]\n[serve]')
+    (tmp_path / "a.c").write_text("int a;")
+    before = load_manifest(_write(tmp_path, built))
+    after = load_manifest(_write(tmp_path, built + '[dialect]\nkeys = "snake"\n'))
+    key = build_key(before, tmp_path)
+    assert build_key(after, tmp_path) == key
+    # A run with another dialect measures something else, and cannot be resumed.
+    assert build_hash(before, tmp_path) != build_hash(after, tmp_path)
+    other = load_manifest(_write(tmp_path, built.replace("make", "cmake")))
+    assert build_key(other, tmp_path) != key
+    (tmp_path / "a.c").write_text("int b;")
+    assert build_key(before, tmp_path) != key

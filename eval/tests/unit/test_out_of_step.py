@@ -71,6 +71,42 @@ async def test_bytes_after_a_response_fail_the_call(more: bytes, expected: list[
         assert await _healths(client) == expected
 
 
+_DONE = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+async def _deletions(client: ContractClient) -> set[str]:
+    codes = set()
+    for _ in range(3):
+        try:
+            await client.delete_brain("b")
+            codes.add("ok")
+        except CallError as error:
+            codes.add(error.code)
+    return codes
+
+
+@pytest.mark.parametrize("more", [b"null", b'{"deleted": true}'])
+@pytest.mark.parametrize("pause", [False, True])
+async def test_a_body_with_204_is_no_answer_to_the_next_request(
+    more: bytes, *, pause: bool
+) -> None:
+    """A daemon whose server sends a body with each 204 could not be filled with documents."""
+
+    async def delete(exchange: RawExchange, _: int) -> None:
+        await exchange.raw(_DONE if pause else _DONE + more)
+        await asyncio.sleep(0)
+        await exchange.raw(more if pause else b"")
+
+    async with _client(delete) as client:
+        assert await _deletions(client) == {"ok"}
+
+
+@pytest.mark.parametrize("more", [_response(), b"H"], ids=["a response", "perhaps one"])
+async def test_a_response_after_204_is_out_of_step(more: bytes) -> None:
+    async with _client(lambda exchange, _: exchange.raw(_DONE + more)) as client:
+        assert await _deletions(client) == {"out_of_step"}
+
+
 async def test_response_before_its_request_fails_the_next_call() -> None:
     async def twice(exchange: RawExchange, number: int) -> None:
         await exchange.raw(_response())

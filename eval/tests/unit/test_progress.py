@@ -11,6 +11,7 @@ from rich.progress import Progress, Task
 from memconform.printing.columns import rate
 from memconform.printing.console import SafeConsole, standard_error
 from memconform.printing.output import SafeStream
+from memconform.records import Failure
 from memconform.reports import plain_progress
 from memconform.reports.digest import failed_lines
 from memconform.reports.progress import ProgressReport, RowsProgress, StepProgress, progress_bars
@@ -286,3 +287,22 @@ def test_of_several_sdks_few_failed_questions_are_shown() -> None:
     assert [line.partition(":")[0] for line in few[:3]] == ["q0", "q1", "q2"]
     assert few[3:] == ["… and 27 more, all in the result file"]
     assert len(all_kept) == 11
+
+
+def test_one_cause_of_twenty_unmeasured_questions_is_shown_once() -> None:
+    """Twenty curl lines showed that the daemon has no language model."""
+    highlights = Highlights()
+    for number in range(20):
+        failure = Failure(
+            code="bad_ranking",
+            message=f"the score rises from chunk {number} to chunk {number + 1}",
+            curl=f"curl {number}",
+            hint="measure with --rank-by position",
+        )
+        unmeasured = question(f"q{number}", QuestionStatus.PROTOCOL_ERROR)
+        highlights.add(unmeasured.model_copy(update={"error": failure}))
+    highlights.add(question("q20", QuestionStatus.INCORRECT))
+    [cause, wrong] = failed_lines(highlights)
+    assert cause.startswith("20 questions (q0, q1, q2, …): protocol_error, bad_ranking")
+    assert cause.splitlines()[1:] == ["    try: measure with --rank-by position", "    curl 0"]
+    assert wrong.startswith("q20: incorrect")

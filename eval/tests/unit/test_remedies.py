@@ -1,14 +1,16 @@
 """What doctor proposes after a failed step."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import DaemonError
-from memconform.runs.remedies import Remedy, remedies, toml
+from memconform.errors import DaemonError, UsageError
+from memconform.runs.remedies import Remedy, flag_remedy, mode_remedy, remedies, toml
 
 _SDK = """
 name = "mine"
@@ -67,8 +69,78 @@ def test_a_404_while_it_starts_names_the_path_of_readiness(runner: SdkRunner) ->
 
 def test_a_flag_is_not_called_a_line_of_the_manifest(runner: SdkRunner) -> None:
     error = ContractViolatedError("bad_ranking", "the score rises from 1 to 2")
-    [flag] = remedies("search bm25", error, (), runner)
+    flag, line = remedies("search bm25", error, (), runner)
     assert (flag.label, "--rank-by position" in flag.line) == ("or", True)
+    assert (line.label, "rank_by" in line.line) == ("add to sdk.toml", True)
     assert toml([flag]) == ""
+    assert remedies("ingest", error, (), runner) == [flag, line]
     [route] = remedies("ask", DaemonFailedError("http_404", "GET /healthz: 404"), (), runner)
     assert route.label == "add to sdk.toml"
+
+
+_SCRIPTED = """
+[upstream]
+modes = ["hybrid", "hybrid-rerank"]
+
+[upstream.scripted]
+OPENAI_BASE_URL = "{upstream}"
+"""
+
+
+def _runner(folder: Path, *, upstream: Literal["own", "scripted"] | None) -> SdkRunner:
+    """The runner of an SDK that uses an upstream; None for one that can use none."""
+    (folder / "sdk.toml").write_text(_SDK + (_SCRIPTED if upstream else ""))
+    runner = find_runner(str(folder / "sdk.toml"), folder)
+    if upstream is not None:
+        runner.use_upstream(upstream)
+    return runner
+
+
+_FAILURES = [
+    ("reader_failed", "the daemon reported an error: no LLM provider configured"),
+    ("bad_trace", "effectiveMode hybrid-rerank without reranking: no_reranker"),
+    ("bad_trace", "effectiveMode hybrid without an embedder"),
+    ("bad_ranking", "the score rises from chunk 0 to chunk 1"),
+    ("mode_not_served", "requested mode hybrid, but the daemon served bm25"),
+    ("http_500", "POST /v1/brains/b/search: 500"),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), _FAILURES)
+def test_a_remedy_names_only_what_is_not_in_use(tmp_path: Path, code: str, message: str) -> None:
+    """`use --upstream scripted` was printed where it was in use already."""
+    own = _runner(tmp_path, upstream="own")
+    offered = flag_remedy(code, message, own)
+    assert ("--upstream scripted" in offered) == (code in ("reader_failed", "bad_trace"))
+    for upstream in ("scripted", None):
+        other = flag_remedy(code, message, _runner(tmp_path, upstream=upstream))
+        assert "--upstream" not in other
+    assert "--rank-by" not in flag_remedy(code, message, own, rank_by="position")
+
+
+def test_each_flag_is_named_where_it_helps(tmp_path: Path) -> None:
+    runner = _runner(tmp_path, upstream="scripted")
+    shown = [flag_remedy(code, message, runner) for code, message in _FAILURES]
+    flags = ["", "--mode hybrid", "--mode bm25", "--rank-by position", "--mode bm25", ""]
+    for remedy, flag in zip(shown, flags, strict=True):
+        assert flag in remedy
+        assert bool(remedy) == bool(flag)
+
+
+def test_an_unclaimed_mode_names_the_upstream_unless_it_is_in_use(tmp_path: Path) -> None:
+    for upstream, has_flag in (("own", True), ("scripted", False), (None, False)):
+        runner = _runner(tmp_path, upstream=upstream)  # type: ignore[arg-type]
+        mode = Mode.SEMANTIC if upstream == "scripted" else Mode.HYBRID
+        with pytest.raises(UsageError, match="does not claim mode") as caught:
+            runner.require_claimed(mode)
+        assert ("--upstream scripted" in caught.value.hint) == has_flag
+    _runner(tmp_path, upstream="scripted").require_claimed(Mode.HYBRID_RERANK)
+
+
+def test_a_refuted_claim_that_is_not_needed_names_the_manifest_and_no_mode(tmp_path: Path) -> None:
+    runner = _runner(tmp_path, upstream="scripted")
+    error = DaemonFailedError(*_FAILURES[4])
+    assert "--mode bm25" in mode_remedy(error, Mode.HYBRID, Mode.HYBRID, runner)
+    other = mode_remedy(error, Mode.HYBRID, Mode.BM25, runner)
+    assert "--mode" not in other
+    assert "take hybrid out of [capabilities] modes" in other

@@ -193,6 +193,19 @@ async def test_after_ninety_seconds_the_answer_is_demanded(tmp_path: Path) -> No
     assert len(chat.requests) == 3
 
 
+async def test_time_and_turns_may_be_limited_otherwise(tmp_path: Path) -> None:
+    clock = _Clock()
+    chat = _Chat([_numbered, '{"answer": "Nine."}'], partial(clock.passes, 5))
+    agent = Agent(_model(tmp_path, chat), clock, max_seconds=5)
+    assert (await agent.answer(_QUESTION, _DAY, _Search())).turns == 2
+    assert "no search left" in chat.requests[-1].messages[-1].content
+    chat = _Chat([_numbered])
+    agent = Agent(_model(tmp_path / "other", chat), max_turns=3)
+    result = await agent.answer(_QUESTION, _DAY, _Search())
+    assert (result.answer, result.turns) == (None, 3)
+    assert "You have 3 replies;" in chat.requests[0].messages[0].content
+
+
 async def test_a_slow_search_uses_up_the_time_too(tmp_path: Path) -> None:
     clock = _Clock()
 
@@ -410,8 +423,13 @@ def test_the_scripted_player_reads_the_prompts_as_they_are_written() -> None:
     assert parse_reply(early, lambda _: None, next_reply(_users(early))) == DECLINES
 
 
-def test_the_digest_changes_with_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_changes_with_the_wording_and_the_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     digest = prompt_digest()
-    assert digest == prompt_digest() == Agent.digest()
+    agent = Agent(_model(tmp_path, _Chat([_numbered])))
+    assert digest == prompt_digest() == agent.digest()
+    others = {replace(agent, max_turns=4).digest(), replace(agent, max_seconds=30.0).digest()}
+    assert len(others | {digest}) == 3
     monkeypatch.setattr("memconform.replay.agent_prompts._SYSTEM", "Answer.")
     assert prompt_digest() != digest

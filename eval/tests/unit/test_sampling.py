@@ -1,13 +1,27 @@
 """Which queries of a benchmark are chosen."""
 
+import hashlib
+import json
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
-from memconform.datasets.sampling import Holdout, QuerySelection, sample_queries
+from memconform.datasets.sampling import (
+    Holdout,
+    QuerySelection,
+    jeffs_brain_sample,
+    sample_queries,
+    select_queries,
+)
 from memconform.errors import NothingSelectedError, UsageError
+
+_CHECKOUT = Path(__file__).parents[3]
+_DATA = Path(os.environ.get("MEMCONFORM_DATA", _CHECKOUT.parent / "shared" / "data"))
+_ORACLE = _DATA / "longmemeval" / "longmemeval_oracle.json"
 
 
 def _haystacks(*sizes: int, categories: str = "a") -> list[Haystack]:
@@ -126,3 +140,60 @@ def test_a_selection_that_cannot_be_is_refused(
 def test_nothing_left_is_an_error(selection: QuerySelection) -> None:
     with pytest.raises(NothingSelectedError, match="9 questions"):
         sample_queries(_haystacks(9, categories="ab"), selection)
+
+
+_SYNTHETIC = {
+    f"q{n}": "aabcbbadac"[n % 10] + ("x" if n % 7 == 0 else "") for n in range(60)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seed", "size", "ids"),
+    [
+        (42, 10, "1 58 51 21 4 25 2 53 9 17"),
+        (0, 7, "46 30 28 45 34 13 57"),
+        (7, 24, "18 48 36 6 8 38 46 40 0 21 55 52 5 12 2 24 14 13 19 59 43 23 37 27"),
+        (2**63 - 1, 5, "36 18 4 23 27"),
+    ],
+)
+def test_the_sample_of_jeffs_brain_is_that_of_its_own_sampler(
+    seed: int, size: int, ids: str
+) -> None:
+    """Printed by `lme.Dataset.Sample` of jeffs-brain/memory 22a586e, built from go/eval/lme."""
+    expected = [f"q{number}" for number in ids.split()]
+    assert jeffs_brain_sample(_SYNTHETIC, size, seed) == expected
+
+
+def test_the_sample_of_jeffs_brain_depends_on_the_order_of_the_file_and_ours_does_not() -> None:
+    backwards = dict(reversed(_SYNTHETIC.items()))
+    assert set(jeffs_brain_sample(backwards, 10, 42)) != set(jeffs_brain_sample(_SYNTHETIC, 10, 42))
+    selection = QuerySelection(sample=10, seed=42)
+    assert select_queries(backwards, selection) == select_queries(_SYNTHETIC, selection)
+
+
+def test_a_sample_of_jeffs_brain_is_never_smaller_than_asked_for() -> None:
+    assert jeffs_brain_sample(_SYNTHETIC, 60, 42) == list(_SYNTHETIC)
+    with pytest.raises(UsageError, match="a sample of 61 cannot be drawn from 60 questions"):
+        jeffs_brain_sample(_SYNTHETIC, 61, 42)
+
+
+@pytest.mark.skipif(not _ORACLE.is_file(), reason="the public files are not in $MEMCONFORM_DATA")
+@pytest.mark.parametrize(
+    ("seed", "size", "digest"),
+    [
+        (42, 50, "f77565e3723a38563f7a48c0e27a78077d2c97215ca61740fb68a873765aeff2"),
+        (0, 50, "a140e01589f8f40b3dc5d242662e53aea3e11d73045613433bc724366d0f53d0"),
+        (1, 100, "12e658588de7137148eab2eb373023ad7b4625e12c1ceff36d6f922e56c3bc24"),
+        (7, 20, "30998efcee23dcc5857cac99d341491ae877658757bad5a39513ca27626dfb94"),
+        (2026, 1, "1849fb0176148fa049c6401c5b6c90d7cd51ee2271d9840b9c7e9b7ff76e0d65"),
+        (42, 499, "d746f53f52876ed7bad9c9daccbdbe8ef78c651e32276175be6fd937199a16c8"),
+    ],
+)
+def test_samples_of_the_public_oracle_file_are_those_of_jeffs_brain(
+    seed: int, size: int, digest: str
+) -> None:
+    """Digests of the ids, one a line, as `lme.Dataset.Sample` of 22a586e draws them."""
+    rows = json.loads(_ORACLE.read_text())
+    categories = {row["question_id"]: row["question_type"] for row in rows}
+    ids = jeffs_brain_sample(categories, size, seed)
+    assert hashlib.sha256("\n".join(ids).encode()).hexdigest() == digest

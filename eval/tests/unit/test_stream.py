@@ -69,7 +69,7 @@ def test_complete_stream_yields_its_answer() -> None:
         ((_RETRIEVE, ("answer_delta", '{"text": ')), "bad_event"),
         ((_RETRIEVE, ("answer_delta", {"text": 1})), "bad_event"),
         ((_RETRIEVE, ("error", {"code": "c", "message": ""})), "bad_event"),
-        ((("retrieve", _RETRIEVE[1] | {"chunks": None}),), "bad_event"),
+        ((("retrieve", _RETRIEVE[1] | {"trace": None}),), "bad_event"),
         ((("retrieve", _RETRIEVE[1] | {"chunks": [_CHUNK, _CHUNK]}),), "bad_ranking"),
         ((_RETRIEVE, _DONE), "no_answer"),
         ((_RETRIEVE, ("answer-delta", {"text": "typo"}), _DONE), "no_answer"),

@@ -9,7 +9,6 @@ from memconform.conformance.case import Expectation
 from memconform.conformance.case_context import CheckResults, CheckState
 from memconform.conformance.causes import Fault
 from memconform.conformance.expecting import ExpectationResult
-from memconform.conformance.findings import OTHER_FAMILY, families, family_of
 from memconform.conformance.known import choice_entry
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation, without_gaps
@@ -27,16 +26,22 @@ _BRAIN = "/v1/brains/mc-1"
     ("line", "own"),
     [
         (f"GET {_BRAIN}", "GET /stores/mc-1"),
-        (f"PUT {_BRAIN}/documents?path=a%2Fb.md", "PUT /stores/mc-1/docs?path=kb/a%2Fb.md.txt"),
-        (f"PUT {_BRAIN}/documents?path=../x", "PUT /stores/mc-1/docs?path=kb/../x.txt"),
+        (f"PUT {_BRAIN}/documents?path=a%2Fb.md", "PUT /stores/mc-1/docs?path=kb/a.txt%2Fb.md.txt"),
+        (f"PUT {_BRAIN}/documents?path=../x", "PUT /stores/mc-1/docs?path=../x"),
         (f"PUT {_BRAIN}/documents?path=", "PUT /stores/mc-1/docs?path="),
-        (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n"),
+        (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n.txt"),
         (f"GET {_BRAIN}/documents", "GET /stores/mc-1/docs?dir=kb"),
         ("GET /nowhere", "GET /nowhere"),
-        (f"GET {_BRAIN}/documents/stat?path=a/b", f"GET {_BRAIN}/documents/stat?path=kb/a/b"),
+        (f"PUT {_BRAIN}/documents?path=a/", "PUT /stores/mc-1/docs?path=kb/a.txt/"),
+        (f"PUT {_BRAIN}/documents?path=%zz", "PUT /stores/mc-1/docs?path=kb/%zz"),
+        (f"GET {_BRAIN}/documents?glob=*.md", "GET /stores/mc-1/docs?glob=*.md.txt&dir=kb"),
+        (
+            f"GET {_BRAIN}/documents/stat?path=a/b",
+            f"GET {_BRAIN}/documents/stat?path=kb/a.txt/b.txt",
+        ),
         (
             f"GET {_BRAIN}/documents/stat?path=a.b/c.md",
-            f"GET {_BRAIN}/documents/stat?path=kb/a.b/c.md.txt",
+            f"GET {_BRAIN}/documents/stat?path=kb/a.b.txt/c.md.txt",
         ),
         ("DELETE /healthz", "DELETE /healthz"),
         (f"PATCH {_BRAIN}", "PATCH /stores/mc-1"),
@@ -216,33 +221,16 @@ def test_a_key_that_the_dialect_declares_is_no_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "family"),
-    [
-        ("POST /v1/brains/{brain}/search: accepts topK out of range", "accepted, and must be"),
-        ("process: fails_to_start: starts all the same, with A", "accepted, and must be"),
-        ("PUT /v1/brains/{brain}/documents: status 204, expected 400", "accepted, and must be"),
-        ("POST /v1/brains: status 500, expected 400", "errors of the daemon itself"),
-        ("GET /v1/brains: status 403, expected 401", "rejected with another status"),
-        ("error responses with status 401: no header allow", "other keys, types or headers"),
-        ("GET /v1/brains: status 404, expected 200", "rejected, and must be served"),
-        ("GET /v1/brains/{brain}: missing key documents", "other keys, types or headers"),
-        ("POST /v1/brains/{brain}/search: chunks is null", "other keys, types or headers"),
-        ("POST /v1/brains/{brain}/ask: wrong events: retrieve done", "streams of events"),
-        ("GET /v1/brains/{brain}: the daemon exits: exit status 1", "the daemon ends"),
-        ("POST /v1/brains/{brain}/search: no response in time", "no response"),
-        (
-            "POST /v1/brains/{brain}/ingest/file: another path is acknowledged than was sent",
-            "documents are not stored as sent",
-        ),
-        ("POST /v1/brains/{brain}/search: wrong value at chunks.*.score", OTHER_FAMILY),
-    ],
+    "filters", [{"scope": "raw"}, {"project": "p1"}, {"scope": "raw", "tags": ["red"]}]
 )
-def test_each_cause_is_of_a_kind(cause: str, family: str) -> None:
-    assert family_of(cause).startswith(family)
-
-
-def test_no_causes_have_no_kinds() -> None:
-    assert families([]) == []
+def test_filters_by_the_contracts_folders_are_not_applicable(filters: dict[str, Any]) -> None:
+    """The daemon has documents below `kb/`, which no scope selects."""
+    body = json.dumps({"query": "red", "filters": filters}).encode()
+    with pytest.raises(DialectError) as caught:
+        _TRANSLATION.request(f"POST {_BRAIN}/search", body)
+    assert caught.value.code == "not_in_dialect"
+    plain = Translation(Dialect.model_validate({"keys": "any"}))
+    assert plain.request(f"POST {_BRAIN}/search", body)[1] == body
 
 
 def test_a_choice_of_a_dialect_is_known_by_its_cause_and_never_stale() -> None:
@@ -290,4 +278,11 @@ def test_a_token_is_sent_in_the_way_of_the_dialect() -> None:
         "X-Api-Key": "t",
         "X": "1",
     }
-    assert translation.headers({"Authorization": "Basic t"}) == {"Authorization": "Basic t"}
+    for other in ("Basic t", "Bearer"):
+        assert translation.headers({"Authorization": other}) == {"Authorization": other}
+
+
+def test_a_scheme_without_a_token_is_sent_as_it_is() -> None:
+    """It became `Bearer `, which no client can send: `GET /v1/brains: no response`."""
+    plain = Translation(Dialect.model_validate({"keys": "any"}))
+    assert plain.headers({"Authorization": "Bearer"}) == {"Authorization": "Bearer"}

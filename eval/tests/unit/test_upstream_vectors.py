@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from memconform.contract.terms import terms
+from memconform.upstream.dialects import BadRequestError
 from memconform.upstream.extractive import STOP_WORDS, complete, lexical_scores
 from memconform.upstream.featurehash import feature_hash
 from memconform.upstream.reader_prompt import read_prompt
+from memconform.upstream.vector_answers import rerank
 
 _FOLDER = Path(__file__).parents[3] / "sdks" / "vectors"
 
@@ -56,3 +58,13 @@ def test_parses_the_prompts_of_the_contract(case: dict[str, Any]) -> None:
 
 def test_lexical_scores_are_fractions_of_the_query_s_terms() -> None:
     assert lexical_scores("red lamp", ["a red lamp", "lamps", "red", ""]) == [1.0, 0.0, 0.5, 0.0]
+
+
+async def test_a_reranking_in_the_format_of_text_embeddings_inference() -> None:
+    texts = ["lamps", "a red lamp"]
+    assert await rerank({"query": "red lamp", "texts": texts, "raw_scores": True}) == [
+        {"index": 1, "score": 1.0},
+        {"index": 0, "score": 0.0},
+    ]
+    with pytest.raises(BadRequestError, match="texts"):
+        await rerank({"query": "red lamp", "texts": []})

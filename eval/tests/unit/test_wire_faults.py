@@ -79,6 +79,14 @@ def test_reports_invalid_rankings() -> None:
     assert "effectiveMode semantic without" in _search([CHUNK], effectiveMode="semantic")[0]
 
 
+def test_null_for_an_empty_ranking_is_a_fault() -> None:
+    """The client forgives it; conform does not (core.search.shape)."""
+    body = {"chunks": None, "tookMs": 1.0, "trace": TRACE}
+    [fault] = _faults("POST /v1/brains/b/search", 200, body, JSON, {"query": "x", "mode": "bm25"})
+    assert fault.startswith("daemon: ")
+    assert "chunks" in fault
+
+
 def test_blames_the_case_if_it_expects_an_invalid_request_to_succeed() -> None:
     line, body = "POST /v1/brains/b/search", {"chunks": [], "tookMs": 1.0, "trace": TRACE}
     sent = {"query": "x", "mode": "bm25", "topK": 0}

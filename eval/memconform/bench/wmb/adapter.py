@@ -23,6 +23,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import DaemonFailedError
+from memconform.contract.wire import Mode
 from memconform.daemons.process import DaemonProcess, finish
 from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
@@ -256,7 +257,7 @@ class _AdapterIndex:
         reply = await self.connection.call("search", list(task.query.tags), task.query.question)
         return SearchResult((), float(reply["took_ms"]), memories=tuple(reply["memories"]))
 
-    async def verify(self) -> None:
+    async def verify(self, _: Mode | None) -> None:
         """Check that its process lives; what it stored is not known to anyone else."""
         if self.connection.halted is not None:
             raise self.connection.halted

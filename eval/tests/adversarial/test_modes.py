@@ -1,0 +1,181 @@
+"""Which mode a daemon says that it served, and whether that is measured."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.url_runner import UrlRunner
+from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
+from memconform.fakes.wire import serving
+from memconform.runs.engine import execute
+from memconform.runs.events import RunFinished
+from memconform.runs.results import RunResult
+from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
+
+Says = Callable[[str, str], dict[str, Any]]
+"""What a trace says, in addition, of a requested mode and a query."""
+
+_HYBRID = {"effectiveMode": "hybrid", "embedderUsed": True}
+_BM25 = {"effectiveMode": "bm25", "embedderUsed": False}
+_CLAIMS = (Mode.AUTO, Mode.BM25)
+
+
+class _Daemon(ScriptedDaemon):
+    """Ranks by words whatever the mode, and says of it what it is told to say."""
+
+    def __init__(self, says: Says, *, forgets: str = "") -> None:
+        """Searches by meaning do not find a text with `forgets`."""
+        super().__init__("", "", None)
+        self._says = says
+        self._forgets = forgets
+
+    def _counts(self, brain_id: str) -> dict[str, Any]:
+        counts = super()._counts(brain_id)
+        return counts | {"vectors": counts["chunks"]}
+
+    def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+        result = super()._retrieve(brain, query, body)
+        result["trace"] |= self._says(body["mode"], query)
+        if self._forgets and body["mode"] == "semantic":
+            chunks = [chunk for chunk in result["chunks"] if self._forgets not in chunk["text"]]
+            result["chunks"] = chunks
+        return result
+
+
+class _Runner(SdkRunner):
+    name = "says"
+
+    def __init__(self, daemon: _Daemon, modes: tuple[Mode, ...] | None) -> None:
+        self._daemon = daemon
+        self.modes = modes
+
+    @asynccontextmanager
+    async def serve(self, launch: Launch) -> AsyncIterator[Any]:
+        async with (
+            serving(self._daemon.answer, "127.0.0.1", 0) as port,
+            UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
+        ):
+            yield daemon
+
+
+async def _run(
+    folder: Path,
+    says: Says,
+    *,
+    modes: tuple[Mode, ...] | None = _CLAIMS,
+    mode: Mode = Mode.AUTO,
+    scenario: str = "search-retrieve-only",
+    forgets: str = "",
+) -> RunResult:
+    plan = plan_of(FaultyRun((), scenario, 1, mode), write_dataset(folder), folder)
+    async for event in execute(plan, _Runner(_Daemon(says, forgets=forgets), modes)):
+        if isinstance(event, RunFinished):
+            return RunResult.model_validate_json(event.result.read_bytes())
+    raise AssertionError("the run ended without its result")
+
+
+def _errors(result: RunResult) -> dict[str, str]:
+    return {q.id: q.error.code for q in result.questions if q.error is not None}
+
+
+def _auto_is(trace: dict[str, Any]) -> Says:
+    return lambda mode, _: trace if mode == "auto" else {}
+
+
+@pytest.mark.parametrize("scenario", ["search-retrieve-only", "ask-basic", "ask-augmented"])
+async def test_auto_is_measured_in_the_mode_that_the_daemon_chose(
+    tmp_path: Path, scenario: str
+) -> None:
+    """Each question was `mode_not_served`, because the manifest did not claim hybrid."""
+    result = await _run(tmp_path, _auto_is(_HYBRID), scenario=scenario)
+    assert (_errors(result), result.served_modes) == ({}, {"hybrid": QUESTIONS})
+
+
+async def test_auto_stands_for_one_mode_in_all_questions(tmp_path: Path) -> None:
+    def says(mode: str, query: str) -> dict[str, Any]:
+        return {} if mode != "auto" else _BM25 if "box7?" in query else _HYBRID
+
+    result = await _run(tmp_path, says)
+    assert _errors(result) == {"q7": "mode_not_served"}
+    assert result.served_modes == {"hybrid": QUESTIONS - 1}
+    error = result.questions[7].error
+    assert error is not None
+    assert "auto, which stands for hybrid here, but the daemon served bm25" in error.message
+    assert "--mode bm25" in error.hint
+
+
+async def test_auto_below_the_claim_is_one_finding_with_the_flag_to_type(tmp_path: Path) -> None:
+    result = await _run(tmp_path, _auto_is(_BM25), modes=(*_CLAIMS, Mode.HYBRID))
+    assert (result.counts["not_run"], result.pass_rate) == (QUESTIONS, None)  # type: ignore[index]
+    incident = result.incident
+    assert incident is not None
+    assert incident.code == "claim_refuted"
+    assert "--mode bm25" in incident.hint
+    assert "take hybrid" in incident.hint
+    assert incident.excerpt.count("curl ") == 1
+
+
+async def test_a_mode_of_which_nothing_is_claimed_is_one_finding(tmp_path: Path) -> None:
+    result = await _run(tmp_path, lambda *_: _BM25, modes=None, mode=Mode.HYBRID)
+    assert result.incident is not None
+    assert (result.incident.code, result.counts["not_run"]) == ("claim_refuted", QUESTIONS)  # type: ignore[index]
+    assert "--mode bm25" in result.incident.hint
+
+
+async def test_an_unclaimed_hybrid_is_proven_in_both_legs(tmp_path: Path) -> None:
+    """Without the proof of its vectors, a lost one would only rank lower."""
+    result = await _run(tmp_path, _auto_is(_HYBRID), forgets="word9x")
+    assert result.pass_rate is None
+    assert result.incident is not None
+    assert result.incident.code == "not_searchable"
+
+
+_RERANKED = {"effectiveMode": "hybrid-rerank", "embedderUsed": True, "reranked": True}
+_SKIPPED = _RERANKED | {"reranked": False}
+
+
+def _skips(on: str, reason: dict[str, Any]) -> Says:
+    def says(mode: str, query: str) -> dict[str, Any]:
+        if mode != "hybrid-rerank":
+            return {}
+        return _SKIPPED | reason if on in query else _RERANKED
+
+    return says
+
+
+_RERANKS = {"modes": (*_CLAIMS, Mode.HYBRID_RERANK), "mode": Mode.HYBRID_RERANK}
+
+
+async def test_a_daemon_that_says_why_it_skipped_reranking_is_measured(tmp_path: Path) -> None:
+    says = _skips("box1", {"rerankSkipReason": "unanimity"})
+    result = await _run(tmp_path, says, **_RERANKS)  # type: ignore[arg-type]
+    assert (_errors(result), result.served_modes) == ({}, {"hybrid-rerank": QUESTIONS})
+    assert result.rerank_skips == {"unanimity": 11}
+
+
+@pytest.mark.parametrize(
+    "reason", [{}, {"rerankSkipReason": ""}, {"rerankSkipReason": "rerank_failed"}]
+)
+async def test_reranking_that_failed_or_was_skipped_in_silence_is_not_measured(
+    tmp_path: Path, reason: dict[str, str]
+) -> None:
+    result = await _run(tmp_path, _skips("box3?", reason), **_RERANKS)  # type: ignore[arg-type]
+    assert (_errors(result), result.rerank_skips) == ({"q3": "bad_trace"}, {})
+    error = result.questions[3].error
+    assert error is not None
+    assert "hybrid-rerank without reranking" in error.message
+    assert "--mode hybrid" in error.hint
+
+
+async def test_a_daemon_without_a_reranker_does_not_serve_hybrid_rerank(tmp_path: Path) -> None:
+    says = _skips("", {"rerankSkipReason": "no_reranker"})
+    result = await _run(tmp_path, says, **_RERANKS)  # type: ignore[arg-type]
+    assert result.incident is not None
+    assert result.incident.code == "seed_failed"
+    assert "without reranking: no_reranker" in result.incident.message
+    assert "--mode hybrid" in result.incident.hint
