@@ -59,11 +59,7 @@ def _commands_in(text: str) -> Iterator[list[str]]:
     joined = re.sub(r"\\\n\s*", " ", text)
     for quoted, words in re.findall(r"(`?)\bmemconform ([a-z][^`\n;,()]*)", joined):
         command = words.rstrip(" .:").split()
-        if (
-            quoted
-            or joined.startswith("memconform ")
-            or get_close_matches(command[0], verbs, cutoff=0.8)
-        ):
+        if quoted or get_close_matches(command[0], verbs, cutoff=0.8):
             yield command
 
 
