@@ -38,7 +38,7 @@ class DoctorOptions:
     required=True,
     metavar="SDK",
     help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
-    " url:http://127.0.0.1:PORT for a running daemon.",
+    " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon.",
 )
 @upstream
 @env

@@ -51,8 +51,9 @@ def command() -> None:
 @option(
     "--actor-endpoint",
     group=DAEMONS,
-    metavar="URL",
-    help="Address of a running daemon, in place of --sdk.",
+    metavar="URL[,dialect=NAME]",
+    help="Address of a running daemon, in place of --sdk; `dialect` names a shipped dialect or a"
+    " TOML file.",
 )
 @option(
     "--benchmark-mode",

@@ -58,8 +58,8 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
             required=required,
             metavar="SDK",
             help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
-            " url:http://127.0.0.1:PORT for a running daemon; `all` selects every known SDK that"
-            " can run here. May be given several times.",
+            " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon; `all` selects every"
+            " known SDK that can run here. May be given several times.",
         )
         return sdk(no_skip(command))
 

@@ -103,7 +103,7 @@ def command() -> None:
     group=DAEMONS,
     metavar="SDK",
     help="SDK to ask: a known name, a path to an sdk.toml, package.module:Class, or"
-    " url:http://127.0.0.1:PORT for a running daemon.",
+    " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon.",
 )
 @option(
     "--adapter",

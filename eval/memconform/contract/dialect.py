@@ -89,6 +89,8 @@ class Dialect(Table):
     """The style of keys in responses; `any` ignores case and underscores."""
     request_keys: Literal["camel", "snake", "pascal"] = "camel"
     """The style of keys in requests."""
+    seed_via: Literal["http", "batch", "documents"] = "http"
+    """How documents get in, unless `[seed] via` says it."""
     counts: Literal["brain", "listing"] = "brain"
     """Where documents are counted: in the brain, or by listing the stored documents."""
     rank_by: RankBy = "score"

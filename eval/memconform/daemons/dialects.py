@@ -1,16 +1,21 @@
-"""Reads `[dialect]` of an sdk.toml, and the dialects that are shipped with the harness."""
+"""Reads `[dialect]` of an sdk.toml or of a file, and the dialects shipped with the harness."""
 
 import importlib
 import os
 import sys
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import merged_tables
-from memconform.errors import nearest
+from memconform.errors import UsageError, nearest
+from memconform.validation import validation_faults
 
 _FOLDER = resources.files("memconform") / "dialects"
 
@@ -42,6 +47,42 @@ def load_dialect(table: object) -> object:
     reference = rest.pop("class", None)
     merged = _with_base(rest) if "like" in rest else rest
     return merged if reference is None else _class(reference).model_validate(merged)
+
+
+def read_dialect(reference: str) -> Dialect:
+    """The dialect of a shipped name, or of a TOML file with a `[dialect]` or with the keys of one.
+
+    Raises:
+        UsageError: `bad_dialect` if there is none, or its content is invalid.
+    """
+    path = Path(reference)
+    try:
+        table: object = reference
+        if path.suffix == ".toml" or path.is_file():
+            content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+            table = content.get("dialect", content)
+        return TypeAdapter(Annotated[Dialect, BeforeValidator(load_dialect)]).validate_python(table)
+    except OSError as error:
+        raise _bad_dialect(reference, [error.strerror or "cannot be read"]) from error
+    except ValidationError as error:
+        faults = validation_faults(error, known=_known_keys)
+        raise _bad_dialect(reference, faults) from error
+    except ValueError as error:
+        raise _bad_dialect(reference, [str(error)]) from error
+
+
+def _known_keys(path: Sequence[str]) -> list[str]:
+    return list(Dialect.model_fields) if len(path) == 1 else []
+
+
+def _bad_dialect(reference: str, faults: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"dialect {reference!r} cannot be used",
+        code="bad_dialect",
+        hint=f"name a shipped dialect ({', '.join(shipped_dialects())}), or a TOML file with the"
+        " keys of [dialect], which docs/DIALECTS.md lists",
+        excerpt="\n".join(faults),
+    )
 
 
 def _class(reference: object) -> type[Dialect]:

@@ -78,14 +78,13 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
         UsageError: if the reference resolves to no SDK, or its manifest or address is invalid.
     """
     if reference.startswith("url:"):
-        return UrlRunner(reference.removeprefix("url:"))
+        return UrlRunner.of_reference(reference.removeprefix("url:"))
     known = known_sdks(folder)
     if reference in known:
-        return ManifestRunner(load_manifest(known[reference]), known[reference].parent.resolve())
+        return _described(known[reference])
     path = Path(reference)
     if path.suffix == ".toml" or path.is_dir():
-        manifest = path / "sdk.toml" if path.is_dir() else path
-        return ManifestRunner(load_manifest(manifest), manifest.parent.resolve())
+        return _described(path / "sdk.toml" if path.is_dir() else path)
     if ":" in reference:
         return _plugin(reference)
     if "/" in reference:
@@ -101,6 +100,14 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
         hint=nearest(reference, known)
         or "--sdk takes a name, a path to sdk.toml, package.module:Class or url:http://…",
     )
+
+
+def _described(path: Path) -> SdkRunner:
+    """The runner of an sdk.toml, which says how a daemon starts, or where it already runs."""
+    manifest, folder = load_manifest(path), path.parent.resolve()
+    if manifest.serve.url is not None:
+        return UrlRunner.of_manifest(manifest, folder)
+    return ManifestRunner(manifest, folder)
 
 
 def _plugin(reference: str) -> SdkRunner:

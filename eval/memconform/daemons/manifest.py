@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    model_validator,
 )
 
 from memconform.contract.dialect import Dialect
@@ -90,12 +91,23 @@ class Build(_Table):
 
 
 class Serve(_Table):
-    """How the daemon is started."""
+    """How the daemon is started, or where it already runs."""
 
-    argv: Annotated[list[Argument], _placeholders(_SERVE_PLACEHOLDERS)] = Field(min_length=1)
-    """`{host} {port} {addr} {state_dir} {build_dir} {python} {upstream}` are replaced."""
+    argv: Annotated[list[Argument], _placeholders(_SERVE_PLACEHOLDERS)]
+    """`{host} {port} {addr} {state_dir} {build_dir} {python} {upstream}` are replaced; empty only
+    with `url`."""
+    url: str | None = None
+    """The address of a daemon that the user has started; in place of `argv`."""
     port: Literal["chosen", "announced"] = "chosen"
     """`announced`: the daemon is started with port 0 and prints `listening on http://host:port`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_argv(cls, table: object) -> object:
+        """Fill in `argv` for a daemon that already runs, so that it is missing for others only."""
+        if isinstance(table, dict) and "url" in table:
+            return {"argv": []} | table
+        return table
 
 
 class PassedVariable(_Table):
@@ -225,7 +237,8 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def _contradictions(manifest: Manifest) -> Iterator[str]:
-    """Yield what a claim excludes and another table uses: it must not hide a provider."""
+    """Yield what tables exclude of each other: a claim, for one, must not hide a provider."""
+    yield from _unservable(manifest)
     claims, scripted = manifest.capabilities, manifest.upstream
     modes = (*claims.modes, *(scripted.modes if scripted is not None else ()))
     if claims.readers is not None:
@@ -237,6 +250,36 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
             yield "[capabilities] embedders: needs a mode that compares vectors, such as 'semantic'"
         unclaimed = set(Embedder) - set(claims.embedders)
         yield from _used(manifest, EMBEDDER_VARIABLE, "embedders", unclaimed)
+
+
+_STARTED_BY_OTHERS = "memconform does not start a daemon with [serve] url, so that it cannot"
+
+
+def _unservable(manifest: Manifest) -> Iterator[str]:
+    """Yield what is missing to start a daemon, or needs one that memconform starts."""
+    serve, seed = manifest.serve, manifest.seed
+    if serve.url is None:
+        if not serve.argv:
+            yield "[serve] argv: must not be empty; or give the url of a daemon that already runs"
+        return
+    if serve.argv:
+        yield "[serve] url: a daemon that already runs has no argv; remove one of them"
+    if serve.port != "chosen":
+        yield f"[serve] port: {_STARTED_BY_OTHERS} read its port; the url has it"
+    if manifest.build is not None or manifest.requires:
+        table = "[build]" if manifest.build is not None else "requires"
+        yield f"{table}: {_STARTED_BY_OTHERS} need a build or a program; remove it"
+    if manifest.env != Env():
+        yield f"[env]: {_STARTED_BY_OTHERS} set its variables; set them where you start it"
+    if manifest.upstream is not None:
+        yield f"[upstream]: {_STARTED_BY_OTHERS} choose its models; set them where you start it"
+    if seed.restart:
+        yield (
+            f"[seed] restart: {_STARTED_BY_OTHERS} restart it; remove the line, and wait for a"
+            " late index with timeout_s"
+        )
+    if seed.via == "disk":
+        yield f"[seed] via: {_STARTED_BY_OTHERS} write files for it; use documents, batch or http"
 
 
 def _used(

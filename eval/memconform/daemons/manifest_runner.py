@@ -126,19 +126,9 @@ class ManifestRunner(SdkRunner):
         self.manifest = manifest
         self.folder = folder
         self.serving, self.env = manifest.serve, manifest.env
-        self.name = manifest.name
-        self.language = manifest.language
-        self.profiles = tuple(manifest.capabilities.profiles)
-        self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
-        readers = manifest.capabilities.readers
-        self.readers = None if readers is None else tuple(readers)
-        embedders = manifest.capabilities.embedders
-        self.embedders = None if embedders is None else tuple(embedders)
+        self.describe(manifest, folder)
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
         self.can_be_scripted = bool(manifest.upstream and manifest.upstream.scripted)
-        self.known_failures = folder / manifest.known.file if manifest.known else None
-        self.seed = manifest.seed
-        self.dialect = manifest.dialect
         self.takes_address = any("{addr}" in part for part in manifest.serve.argv)
         self._build_dir: Path | None = None
         self._overrides: dict[str, str] = {}

@@ -11,7 +11,7 @@ from memconform.contract.dialect import Dialect
 from memconform.contract.names import Embedder, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.manifest import Seed
+from memconform.daemons.manifest import Manifest, Seed
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
@@ -163,6 +163,20 @@ class SdkRunner(ABC):
             hint="; or ".join(hints),
         )
 
+    def describe(self, manifest: Manifest, folder: Path) -> None:
+        """Take the name, the claims, the seeding and the dialect from a manifest in `folder`."""
+        self.name = manifest.name
+        self.language = manifest.language
+        self.profiles = tuple(manifest.capabilities.profiles)
+        self.modes = tuple(manifest.capabilities.modes)
+        readers, embedders = manifest.capabilities.readers, manifest.capabilities.embedders
+        self.readers = None if readers is None else tuple(readers)
+        self.embedders = None if embedders is None else tuple(embedders)
+        self.known_failures = folder / manifest.known.file if manifest.known else None
+        self.seed, self.dialect = manifest.seed, manifest.dialect
+        if self.dialect is not None and "via" not in self.seed.model_fields_set:
+            self.seed = self.seed.model_copy(update={"via": self.dialect.seed_via})
+
     def use_variables(self, variables: Mapping[str, str]) -> None:
         """Set these variables at later starts.
 
@@ -173,7 +187,7 @@ class SdkRunner(ABC):
             raise UsageError(
                 f"memconform cannot set the environment of {self.name}",
                 code="foreign_environment",
-                hint="--env works only for SDKs described by an sdk.toml",
+                hint="--env works only for daemons that memconform starts from an sdk.toml",
             )
 
     def variables(self) -> dict[str, str]:
@@ -190,7 +204,9 @@ class SdkRunner(ABC):
             raise UsageError(
                 f"{self.name} cannot be configured to call an upstream",
                 code="no_upstream",
-                hint="add [upstream] to the sdk.toml, or use --upstream own",
+                hint="add [upstream] to the sdk.toml, or use --upstream own"
+                if self.managed
+                else "set its models where you start it, and use --upstream own",
             )
 
     def use_modes(self, modes: Collection[Mode]) -> None:  # noqa: B027 - most need nothing

@@ -1,18 +1,23 @@
-"""Connects to a daemon that is already running (`url:…`)."""
+"""Connects to a daemon that is already running (`url:…`, or `[serve] url` of an sdk.toml)."""
 
 import asyncio
 import base64
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from memconform.contract.dialect import Dialect
+from memconform.daemons.dialects import read_dialect
+from memconform.daemons.manifest import Manifest, Ready, Seed
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
-from memconform.errors import DaemonError, UsageError
+from memconform.errors import DaemonError, UsageError, nearest
 from memconform.redaction import hide
 
 
@@ -62,15 +67,46 @@ class UrlRunner(SdkRunner):
         except ValueError:
             usable = False
         if not usable:
-            raise UsageError(
-                f"url:{url} is not a valid daemon address",
-                code="bad_url",
-                hint="write url:http://127.0.0.1:PORT",
-            )
+            raise _bad_url(f"url:{url} is not a valid daemon address")
         for secret in _credentials(parts.netloc):
             hide(secret)
         self.url = url.rstrip("/")
         self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
+        self._ready: Ready | None = None
+
+    @classmethod
+    def of_reference(cls, reference: str) -> Self:
+        """Read `ADDRESS` or `ADDRESS,dialect=NAME`, what follows `url:` on a command line.
+
+        Raises:
+            UsageError: `bad_url`, or `bad_dialect` for a dialect that cannot be used.
+        """
+        address, comma, setting = reference.partition(",")
+        runner = cls(address)
+        key, _, value = setting.partition("=")
+        if comma and key != "dialect":
+            near = nearest(key, ["dialect"])
+            raise _bad_url(f"url:{address},{setting}: unknown key {key!r}; {near}".rstrip("; "))
+        if comma:
+            runner.dialect = read_dialect(value)
+            runner.seed = Seed(via=runner.dialect.seed_via)
+        return runner
+
+    @classmethod
+    def of_manifest(cls, manifest: Manifest, folder: Path) -> Self:
+        """The daemon at `[serve] url` of an sdk.toml in `folder`; raises UsageError `bad_url`."""
+        runner = cls(manifest.serve.url or "")
+        runner.describe(manifest, folder)
+        runner._ready = manifest.ready
+        return runner
+
+    def _health(self) -> tuple[str, str, int]:
+        """Method, path and status of what shows that the daemon is healthy."""
+        if self._ready is not None and "path" in self._ready.model_fields_set:
+            return "GET", self._ready.path, 200
+        dialect = self.dialect or Dialect()
+        method, _, path = str(dialect.routes.get("health", "GET /healthz")).partition(" ")
+        return method, path, dialect.statuses.get("health", 200)
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[RunningDaemon]:
@@ -80,20 +116,30 @@ class UrlRunner(SdkRunner):
             DaemonError: `daemon_unreachable` or `daemon_unhealthy`.
         """
         del launch
+        method, path, status = self._health()
         try:
             async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
-                answer = await http.get(f"{self.url}/healthz")
+                answer = await http.request(method, f"{self.url}{path}")
         except httpx.HTTPError as error:
             raise DaemonError(
-                f"{self.url}/healthz: {type(error).__name__}: {error}",
+                f"{self.url}{path}: {type(error).__name__}: {error}",
                 code="daemon_unreachable",
                 hint="check that the daemon is running and that the address is correct",
             ) from error
-        if answer.status_code != 200:
+        if answer.status_code != status:
             raise DaemonError(
-                f"{self.url}/healthz answered {answer.status_code}",
+                f"{self.url}{path} answered {answer.status_code}",
                 code="daemon_unhealthy",
-                hint="wait until /healthz answers 200",
+                hint=f"wait until {path} answers {status}, or name the daemon's own route in"
+                " [dialect.routes] health",
                 excerpt=answer.text[:500],
             )
         yield RunningDaemon(self.url)
+
+
+def _bad_url(message: str) -> UsageError:
+    return UsageError(
+        message,
+        code="bad_url",
+        hint="write url:http://127.0.0.1:PORT, or url:http://127.0.0.1:PORT,dialect=NAME",
+    )

@@ -194,6 +194,8 @@ class MutantUrlRunner(SdkRunner):
         self._mutation = mutation
         self.name = runner.name
         self.profiles, self.modes = runner.profiles, runner.modes
+        self.readers, self.embedders = runner.readers, runner.embedders
+        self.seed, self.dialect = runner.seed, runner.dialect
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[Daemon]:

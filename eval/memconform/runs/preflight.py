@@ -32,7 +32,7 @@ async def read_version(client: ContractClient) -> Version | None:
             f"cannot read the daemon's version: {error.message}",
             code="no_version",
             hint="GET /version must answer name, version and contract; for a daemon without it, set"
-            " [dialect.routes] version = false",
+            " [dialect.routes] version = false; for one that already runs, url:…,dialect=NAME",
             excerpt=error.body,
         ) from error
     if version is not None and version.contract not in (None, CONTRACT_VERSION):
@@ -58,22 +58,23 @@ async def open_brain(
         yield await _existing_brain(runner, client, brain), None
         return
     seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
-    async with AsyncExitStack() as stack:
-        try:
-            seeded = await stack.enter_async_context(seeding)
-        except DaemonError as error:
-            cause = error.__cause__
-            if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
-                error.hint = flag
-            raise
-        try:
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                seeded = await stack.enter_async_context(seeding)
+            except DaemonError as error:
+                cause = error.__cause__
+                if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
+                    error.hint = flag
+                raise
             yield seeded.counts, seeded
-        finally:
-            if plan.settings.brain is None and not runner.managed:
-                # A managed daemon's state is removed with it; elsewhere the brain would remain.
-                with suppress(CallError, TimeoutError):
-                    async with asyncio.timeout(_DELETE_SECONDS):
-                        await client.delete_brain(brain)
+    finally:
+        if plan.settings.brain is None and not runner.managed:
+            # A managed daemon's state is removed with it; elsewhere the brain would remain, also
+            # one whose seeding failed.
+            with suppress(CallError, TimeoutError):
+                async with asyncio.timeout(_DELETE_SECONDS):
+                    await client.delete_brain(brain)
 
 
 def advise(error: CallError, plan: Plan, runner: SdkRunner) -> str:

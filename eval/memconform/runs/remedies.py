@@ -16,7 +16,6 @@ from memconform.contract.dialect_keys import merged_tables
 from memconform.contract.gaps import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, RankBy
-from memconform.daemons.manifest import Seed
 from memconform.daemons.runner import SdkRunner
 
 
@@ -62,7 +61,7 @@ def remedies(
         return [*_ingest_remedies(code, message, runner), *routes]
     flag = flag_remedy(code, message, runner)
     flags = [Remedy(flag)] if flag else []
-    return [*_answer_remedies(step, code, message, runner.seed), *flags, *routes]
+    return [*_answer_remedies(step, code, message, runner), *flags, *routes]
 
 
 _ORDER_REMEDIES = [
@@ -105,10 +104,10 @@ def _shape_remedies(
     return [Remedy(gap.line(), gap.table()) for gap in gaps(text, model, dialect)]
 
 
-def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Remedy]:
+def _answer_remedies(step: str, code: str, message: str, runner: SdkRunner) -> list[Remedy]:
     """What helps with a search or an ask."""
     if step.startswith("search") and code in ("mode_not_served", "bad_trace"):
-        return [] if seed.restart else [Remedy(_RESTART.line)]
+        return [Remedy(_RESTART.line)] if _may_need_restart(runner) else []
     if code == "unknown_event":
         name = message.partition("'")[2].partition("'")[0]
         return [Remedy(f'[dialect.events] answer_delta = "{name}"   # or another event')]
@@ -121,16 +120,18 @@ def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Rem
 _SERVED = re.compile(r"but the daemon served (?P<mode>[a-z0-9-]+)$")
 
 
-def flag_remedy(code: str, message: str, runner: SdkRunner, *, rank_by: RankBy = "score") -> str:
+def flag_remedy(
+    error_code: str, message: str, runner: SdkRunner, *, rank_by: RankBy = "score"
+) -> str:
     """What to type so that a question is measured; empty if no flag helps that is not in use."""
     scripted = runner.upstream == "own" and runner.can_be_scripted
-    if code == "bad_ranking" and "score rises" in message and rank_by == "score":
+    if error_code == "bad_ranking" and "score rises" in message and rank_by == "score":
         return "measure with --rank-by position"
-    if (served := _SERVED.search(message)) is not None and code == "mode_not_served":
+    if (served := _SERVED.search(message)) is not None and error_code == "mode_not_served":
         return f"measure with --mode {served['mode']}, as which it is served"
-    if code == "reader_failed" and scripted:
+    if error_code == "reader_failed" and scripted:
         return "measure with --upstream scripted, whose reader answers without a model"
-    if code == "bad_trace":
+    if error_code == "bad_trace":
         for fault, mode, service in _LACKING:
             if fault in message:
                 offers = scripted and mode in runner.scripted_modes
@@ -164,6 +165,11 @@ _RESTART = Remedy(
 )
 
 
+def _may_need_restart(runner: SdkRunner) -> bool:
+    """Whether a restart may help that is not asked for; memconform restarts what it has started."""
+    return runner.managed and not runner.seed.restart
+
+
 def _ingest_remedies(code: str, message: str, runner: SdkRunner) -> list[Remedy]:
     """What helps with the seeding of a brain."""
     seed = runner.seed
@@ -174,7 +180,7 @@ def _ingest_remedies(code: str, message: str, runner: SdkRunner) -> list[Remedy]
     if seed.via in ("http", "batch") and (is_changed or lacks_route):
         via = Remedy('[seed] via = "documents"', seed={"via": "documents"})
         return [via, Remedy('[dialect.paths] prefix = "…"   # if only some folders are indexed')]
-    if code in ("not_searchable", "bad_trace") and not seed.restart:
+    if code in ("not_searchable", "bad_trace") and _may_need_restart(runner):
         # A daemon of the contract indexes at once; of another one nobody knows.
         return [_RESTART if runner.dialect is not None else Remedy(_RESTART.line)]
     return []

@@ -14,12 +14,12 @@ from tests.conftest import Ended
 Call = Callable[..., Ended]
 
 
-def _inline(value: object) -> str:
+def inline(value: object) -> str:
     """A value as TOML writes it in one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_inline(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {inline(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
+        return "[" + ", ".join(map(inline, value)) + "]"
     return json.dumps(value)
 
 
@@ -38,7 +38,7 @@ def foreign(workspace: Path) -> Callable[..., Path]:
         argv = ["{python}", "-m", "memconform.fakes.foreign", "--addr", "{addr}"]
         argv += ["--root", "{state_dir}", *arguments]
         path = workspace / "sdk.toml"
-        line = f"dialect = {_inline(dialect)}\n" if dialect is not None else ""
+        line = f"dialect = {inline(dialect)}\n" if dialect is not None else ""
         path.write_text(
             f'name = "foreign"\nlanguage = "python"\n{line}'
             f"[serve]\nargv = {json.dumps(argv)}\nport = 'announced'\n[seed]\n{seed}\n"
