@@ -15,7 +15,6 @@ case ${1:-} in
     exit
     ;;
 esac
-refuse_set SDKS "run_lme_modes.sh replays one SDK; use SDK"
 DATASET=${S_DATASET:-${DATASET:-}}
 EXPECTED_SHA=${S_DATASET_SHA256:-${EXPECTED_SHA:-}}
 JB_HOME=${SHARED_JB_HOME:-${JB_HOME:-}}

@@ -50,7 +50,7 @@ class Incident(Record):
 
 
 class SkipRecord(Record):
-    """An SDK of `--sdk all` that cannot run here or does not claim the requested feature."""
+    """An SDK that cannot run here or does not claim the requested feature."""
 
     sdk: str
     reason: str

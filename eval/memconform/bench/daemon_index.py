@@ -19,6 +19,7 @@ from memconform.contract.core import (
     SearchResponse,
     Trace,
     Tuning,
+    rerank_skip,
     score_rise,
 )
 from memconform.contract.terms import terms
@@ -120,6 +121,7 @@ class DaemonIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=rises,
+            rerank_skip=rerank_skip(answer.trace),
             null_chunks=answer.was_null,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )

@@ -284,6 +284,7 @@ async def _run_query(
             "search_ms": result.search_ms,
             "daemon_ms": result.daemon_ms,
             "rises": result.rises,
+            "rerank_skip": result.rerank_skip,
             "null_chunks": result.null_chunks,
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),

@@ -116,6 +116,8 @@ class QueryRecord(Record):
     results."""
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
@@ -242,6 +244,8 @@ class Row(Record):
     disagree, and the latencies mean nothing."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Number of queries in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     null_lists: int = 0
     """Number of empty rankings for which null was sent, which violates core.search.shape."""
     rerank_adds_ms: QuantileSummary | None = None

@@ -15,6 +15,7 @@ from memconform.bench.records import (
     View,
 )
 from memconform.client.timing import is_short
+from memconform.contract.core import count_skips
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
 from memconform.stats.clusters import mean_interval
@@ -68,6 +69,7 @@ def row(
         latency=_latency(records),
         short_latencies=sum(is_short(r.latency_ms, r.daemon_ms) for r in records),
         rising_scores=sum(record.rises for record in records),
+        rerank_skips=count_skips(record.rerank_skip for record in records),
         null_lists=sum(record.null_chunks for record in records),
         unanswered=sum(record.answer_error is not None for record in records),
     )

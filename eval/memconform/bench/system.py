@@ -32,6 +32,8 @@ class SearchResult:
     """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from memconform.datasets.selection import expect_known
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.prices import ModelTraits
 from memconform.llm.records import ModelSettings
+from memconform.printing.commands import resume_command
 from memconform.reading.official_prompts import OfficialWording, read_script_texts
 from memconform.reading.prompts import OwnWording, Wording
 
@@ -147,7 +148,7 @@ def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[AnswerTask]:
             f"{longest.path} has {len(longest.records)} of {longest.row.queries} queries: the bench"
             " was interrupted",
             code="result_incomplete",
-            hint=f"finish it: memconform bench … --resume {longest.report.run_id}",
+            hint=f"finish it: {resume_command(longest.report.command, longest.report.run_id)}",
         )
     tasks = [
         AnswerTask(key.questions[name], record.haystack, _gold(rows, name, key.questions[name]))

@@ -1,7 +1,6 @@
 """`memconform conform list | explain | lint | replay`."""
 
 import json
-import shlex
 import tempfile
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -31,6 +30,7 @@ from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest, nearest
+from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
@@ -272,7 +272,7 @@ def show_findings_of(
     ]
     first = 0 if whole else (page - 1) * limit
     last = len(found) if whole else min(first + limit, len(found))
-    replay = f"memconform conform replay {shlex.quote(str(folder))}"
+    replay = suggested_command("conform", "replay", folder)
     for sdk in report.sdks:
         checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.

@@ -41,6 +41,7 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
+from memconform.printing.commands import suggested_command
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -155,7 +156,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose, replay=replay)
     if not options.verbose and any(findings(sdk) for sdk in sdks):
-        echo(f"every check: memconform conform findings {shlex.quote(str(run.path))}", err=True)
+        echo(f"every check: {suggested_command('conform', 'findings', run.path)}", err=True)
     for missing in skipped:
         echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
     for note in conform_notes(report):

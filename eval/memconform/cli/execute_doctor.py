@@ -9,6 +9,7 @@ from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.values import daemon_variables, request_headers
+from memconform.contract.names import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest
@@ -73,6 +74,8 @@ async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
             echo(line)
         for line in (*block.splitlines(), ""):
             echo(line)
+    if runner.modes and Mode.AUTO not in (*runner.modes, *runner.optional_modes):
+        echo(f"measure with --mode {runner.modes[0].value}: the sdk.toml does not claim auto")
     also = f", {untested} untested" if untested else ""
     also += f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
     echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")

@@ -84,7 +84,11 @@ async def plan_runs(
         runs, skipped = _plan_each(options, selected, corpus, scorer, runners, OF_ONE_SDK)
         if not runs:
             raise skipped[0].error
-        return PlannedRuns(runs, [replace(sdk, is_named=True) for sdk in skipped])
+        reference_of = dict(zip(runners, options.sdk, strict=True))
+        return PlannedRuns(
+            [(replace(plan, reference=reference_of[runner]), runner) for plan, runner in runs],
+            [replace(sdk, is_named=True) for sdk in skipped],
+        )
     candidates = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     require_distinct_names(candidates)
     # --no-skip and --port need to know all SDKs before the first run: ports are given in order.

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
@@ -38,13 +38,10 @@ class CallClock:
     takes nothing of the daemon's time.
     """
 
-    def __init__(
-        self, first: float, total: float, now: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, first: float, total: float) -> None:
         self._first = first
         self._total = total
-        self.now = now
-        self._started = now()
+        self._started = time.perf_counter()
         """When the last piece of the request began to be written; before that, when the call
         began."""
         self._deadline = self._end = self._started + total
@@ -52,15 +49,15 @@ class CallClock:
     def sent(self, began: float) -> None:
         """Restart the clock: a piece of the request, which began to be written then, is sent."""
         self._started = began
-        self._end = self.now() + self._total
+        self._end = time.perf_counter() + self._total
         self.allow(self._first)
 
     def allow(self, seconds: float) -> None:
         """Allow the daemon `seconds` for its next piece, within the limit of the whole call."""
-        self._deadline = min(self.now() + seconds, self._end)
+        self._deadline = min(time.perf_counter() + seconds, self._end)
 
     def remaining(self) -> float:
-        return self._deadline - self.now()
+        return self._deadline - time.perf_counter()
 
     def excuse_stall(self) -> bool:
         """Extend a deadline that was noticed late by as much; whether it was.
@@ -75,7 +72,7 @@ class CallClock:
         return True
 
     def elapsed_ms(self) -> float:
-        return (self.now() - self._started) * 1e3
+        return (time.perf_counter() - self._started) * 1e3
 
 
 _clock: ContextVar[CallClock | None] = ContextVar("clock", default=None)
@@ -201,7 +198,7 @@ class _CheckedStream(AsyncNetworkStream):
         if clock is None:
             await self._inner.write(buffer, timeout)
             return
-        began = clock.now()
+        began = time.perf_counter()
         await self._inner.write(buffer, max(clock.remaining(), 0))
         clock.sent(began)
 

@@ -11,7 +11,7 @@ import httpx
 from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import Fault, cause_of, status_fault, step_name
-from memconform.conformance.controls import is_rejection
+from memconform.conformance.controls import CONTROL_BRAIN, is_rejection
 from memconform.conformance.expecting import ExpectationResult, evaluate, statuses
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.routes import route_of
@@ -225,8 +225,12 @@ class CaseContext:
 
     @property
     def connection_faults(self) -> list[tuple[WireFault, StepResult]]:
-        """What the daemon did to connections after its responses, in the exchanges so far."""
-        return [fault for sender in self._senders.values() for fault in sender.faults]
+        """What the daemon did to connections after its responses, in the exchanges so far.
+
+        Those of controls are no part of the case.
+        """
+        faults = [fault for sender in self._senders.values() for fault in sender.faults]
+        return [f for f in faults if f"/{CONTROL_BRAIN}" not in f[1].label]
 
     async def close(self) -> None:
         """Close all streams and connections."""

@@ -109,6 +109,8 @@ def _route(outcome: StepResult) -> Route | None:
 def no_response(outcome: StepResult) -> str:
     """Return the cause of a response that is missing."""
     failure = outcome.failure or ""
+    if outcome.label.startswith("disk:"):
+        return "no such file"
     if failure.startswith(("ConnectError", "no connection")):
         return "no connection"
     if failure.startswith("the response is not HTTP"):

@@ -35,7 +35,8 @@ core.brain.create core.brain.list core.brain.unknown core.brain.counts core.inge
 core.ingest.conflict core.ingest.batch core.ingest.read-your-writes core.ingest.hidden
 core.chunk.front-matter core.chunk.title core.search.shape core.search.text core.search.order
 core.search.prefix core.search.repeatable core.mode.served core.mode.trace core.mode.failure
-core.filter.keys core.filter.and core.filter.honest ask.before-stream ask.order ask.citation ask.answer ask.error
+core.filter.keys core.filter.and core.filter.honest ask.before-stream
+ask.order ask.citation ask.answer ask.error
 ask.upstream ask.upstream.timeout ask.flush ask.framing documents.missing documents.read
 documents.stat documents.list documents.list.hidden documents.list.glob documents.write
 documents.append documents.conflict documents.batch documents.index documents.sidecar events.ready

@@ -92,7 +92,7 @@ class Defect:
 
 
 def defects(sdk: SdkResult) -> list[Defect]:
-    """Merge the causes of an SDK's red checks, the gravest defects and then the most frequent first.
+    """Merge the causes of an SDK's red checks: the gravest first, of these that of most checks.
 
     A request that is wrongly accepted may be a defect of several concerns, by the rules.
     """

@@ -9,9 +9,9 @@ from typing import Self
 import httpx
 
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.connections import certificates
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
-from memconform.conformance.connections import certificates
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
 

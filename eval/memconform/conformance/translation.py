@@ -127,7 +127,8 @@ class Translation:
         auth, result = self.dialect.auth, dict(headers)
         for name, value in headers.items():
             scheme, _, token = str(value).partition(" ")
-            if name.lower() == "authorization" and scheme == "Bearer":
+            # A scheme without a token is not the dialect's header without its token.
+            if name.lower() == "authorization" and scheme == "Bearer" and token:
                 del result[name]
                 result[auth.header] = auth.value.replace("{token}", token)
         return result

@@ -1,6 +1,6 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
@@ -245,15 +245,35 @@ RERANK_FAILURES = ("fail", "error", "timeout", "timed_out", "unavailable", "no_r
 other reason says that it chose not to, such as `unanimity`."""
 
 
-def rerank_skip(trace: Mapping[str, Any]) -> str | None:
-    """Why a search in mode hybrid-rerank was not reranked, by its stored trace; None if it was."""
-    if trace.get("effectiveMode") != Mode.HYBRID_RERANK or trace.get("reranked") is not False:
+def rerank_skip(trace: Trace | Mapping[str, Any]) -> str | None:
+    """Why a search in mode hybrid-rerank was not reranked, by its trace or a stored one, for a
+    report; None if it was reranked, or in another mode."""
+    stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
+    if stored.get("effectiveMode") != Mode.HYBRID_RERANK or stored.get("reranked") is not False:
         return None
-    reason = trace.get("rerankSkipReason")
+    reason = stored.get("rerankSkipReason")
     return " ".join(str(reason).split())[:_SHOWN_REASON] if reason else None
 
 
 _SHOWN_REASON = 60
+_MOST_REASONS = 20
+"""Reasons that are counted apart; a daemon may invent one for each question."""
+
+
+def count_skip(counts: dict[str, int], reason: str | None) -> None:
+    """Count a reason for which reranking was skipped; None where it was not."""
+    if reason is not None:
+        is_apart = reason in counts or len(counts) < _MOST_REASONS
+        name = reason if is_apart else "other reasons"
+        counts[name] = counts.get(name, 0) + 1
+
+
+def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
+    """Count all of them, as `count_skip` does."""
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        count_skip(counts, reason)
+    return counts
 
 
 def trace_fault(
@@ -322,6 +342,9 @@ def score_rise(scores: Sequence[float]) -> SearchFault | None:
     return None
 
 
+NO_CHUNKS = "no chunks, although the mode ranks all of them"
+
+
 def ranking_fault(
     chunks: Sequence[Chunk], top_k: int, *, ranks_all: bool, rank_by: RankBy = "score"
 ) -> SearchFault | None:
@@ -331,7 +354,7 @@ def ranking_fault(
     non-empty brain if `ranks_all`, and rising scores unless chunks are ranked by position.
     """
     if not chunks and ranks_all:
-        return SearchFault("no chunks, although the mode ranks all of them", "chunks is empty")
+        return SearchFault(NO_CHUNKS, "chunks is empty")
     if len(chunks) > top_k:
         message = f"{len(chunks)} chunks, but topK is {top_k}"
         return SearchFault(message, "chunks has more items than topK")

@@ -15,6 +15,9 @@ from memconform.ingest.probing import long_query, searchable_text
 
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 
+_WORDS_EACH = 100
+"""Words of each of two documents in one query, of which a daemon must use 256."""
+
 INCOMPLETE_HINT = (
     "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
     " memconform conform --case 'brain-counts*' --case 'ingest-*' shows the call that differs"
@@ -34,32 +37,36 @@ class Legs:
 async def honours_filters(
     client: ContractClient, brain: str, documents: IngestedDocuments, mode: Mode
 ) -> bool:
-    """Whether a filter by paths has an effect: a nonexistent path must exclude everything.
+    """Whether a filter by paths has an effect: of two documents that match, it excludes the first.
 
-    A daemon may refuse filters. Ignoring them violates the contract, which the conformance suite
-    reports.
+    A single document must be excluded by a nonexistent path. With two, something is found: one
+    daemon was seen to deny that it used an embedder where its vectors found nothing. A daemon may
+    refuse filters. Ignoring them violates the contract, which the conformance suite reports.
 
     Raises:
         CallError: if the daemon does not answer.
     """
-    nowhere = f"nowhere/{secrets.token_hex(8)}.md"
-    query = next(matching_queries(documents))
+    queries = matching_queries(documents)
+    _, query = next(queries)
+    path, words = next(queries, (f"nowhere/{secrets.token_hex(8)}.md", ""))
+    # Words alone, because quotes and operators may exclude a document.
+    both = " ".join(terms(query)[:_WORDS_EACH] + terms(words)[:_WORDS_EACH])
+    request = SearchRequest(query=both, top_k=10, mode=mode, filters=Filters(paths=[path]))
     try:
-        request = SearchRequest(query=query, top_k=1, mode=mode, filters=Filters(paths=[nowhere]))
-        answer, _ = await client.search(brain, request)
+        answer, _ = await client.search(brain, request, rank_by="position")
     except DaemonFailedError as error:
         if error.code != "http_400":
             raise
         return False
-    return not answer.chunks
+    return {chunk.path for chunk in answer.chunks} == ({path} if words else set())
 
 
-def matching_queries(documents: IngestedDocuments) -> Iterator[str]:
-    """Yield a query for each document that has any words, made of them."""
+def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
+    """Yield the path of each document that has any words, and a query of them."""
     for document in documents.documents():
         query = long_query(searchable_text(document))
         if terms(query):
-            yield query
+            yield document.path, query
 
 
 async def unsettled_mode(

@@ -252,6 +252,7 @@ def _compared_run(run: LoadedRun) -> ComparedRun:
         name=run.name,
         sdk=summary.sdk,
         run_id=summary.run_id,
+        path=str(run.path),
         version=summary.daemon.version,
         build_hash=summary.daemon.build_hash,
         passed=summary.passed,

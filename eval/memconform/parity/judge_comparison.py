@@ -6,6 +6,7 @@ from typing import Literal
 
 from memconform.errors import UsageError
 from memconform.parity.loaded_runs import LoadedRun
+from memconform.printing.commands import suggested_command
 from memconform.records import Record
 from memconform.runs.results import QuestionResult
 from memconform.stats.raters import cohen_kappa
@@ -62,7 +63,8 @@ def compare_judgements(first: LoadedRun, second: LoadedRun) -> JudgeComparison:
             raise UsageError(
                 f"{first.summary.run_id} and {second.summary.run_id} asked different questions",
                 code="not_one_dataset",
-                hint="judge one run's answers anew: memconform rescore RUN --scorer judge",
+                hint="judge the answers of one run anew, and compare its two results: "
+                + suggested_command("rescore", first.path, "--scorer", "judge"),
             )
         if not one.verdict.expected:
             continue

@@ -142,6 +142,8 @@ class ComparedRun(Record):
     name: str
     sdk: str
     run_id: str
+    path: str | None = None
+    """Its result file, from the folder in which the runs were compared; null in older reports."""
     version: str | None
     build_hash: str | None
     passed: int

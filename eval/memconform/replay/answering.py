@@ -187,6 +187,8 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "first_gold_rank": min(ranks, default=None),
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
             "rises": record.rises,
+            "rerank_skip": record.rerank_skip,
+            "null_chunks": record.null_chunks,
             "retrieval_ms": record.latency_ms,
             "daemon_ms": record.daemon_ms,
             "served_model": record.served_model,

@@ -16,6 +16,7 @@ from memconform.contract.core import (
     RetrievalParams,
     SearchRequest,
     SearchResponse,
+    rerank_skip,
     score_rise,
 )
 from memconform.contract.terms import terms
@@ -48,6 +49,10 @@ class Retrieved:
     """Of its own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null."""
 
 
 @dataclass(slots=True)
@@ -125,6 +130,8 @@ class BrainIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=_rises(answer.chunks),
+            rerank_skip=rerank_skip(answer.trace),
+            null_chunks=answer.was_null,
         )
 
     async def ask(self, question: Question) -> Retrieved:
@@ -158,6 +165,8 @@ class BrainIndex:
             daemon_ms=timings.daemon_ms,
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
+            rerank_skip=rerank_skip(asked.retrieve.trace),
+            null_chunks=asked.retrieve.was_null,
         )
 
     def _require_complete(

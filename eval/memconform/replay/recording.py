@@ -24,6 +24,8 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
         rises=retrieved.rises,
+        rerank_skip=retrieved.rerank_skip,
+        null_chunks=retrieved.null_chunks,
         redacted=secret,
     )
 

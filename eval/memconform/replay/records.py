@@ -102,6 +102,10 @@ class RetrievalRecord(Record):
     """The longest time that the daemon says it took; null if it does not say."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -153,6 +157,10 @@ class LmeQuestion(Record):
     """Whether all of them are among the hits; null of questions without an answer."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
+    rerank_skip: str | None = None
+    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    null_chunks: bool = False
+    """Whether `chunks` was null in a response that found nothing."""
     shown: int
     """Hits that the reader was shown, whole or in part."""
     left_out: int
@@ -239,9 +247,13 @@ class LmeResult(HostOrigin, ReportHeader):
     retrieval: dict[str, Estimate]
     """recall_any, recall_all and ndcg at k of the sessions with an answer, in percent; empty unless
     every question with such sessions was measured."""
+    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    """Number of questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`
     accepts."""
+    null_lists: int = 0
+    """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting

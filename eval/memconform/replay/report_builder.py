@@ -10,6 +10,7 @@ from memconform.bench.qa.records import Accuracy
 from memconform.bench.qa.scores import accuracy, estimate
 from memconform.bench.records import Estimate
 from memconform.client.timing import is_short
+from memconform.contract.core import count_skips
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
@@ -100,7 +101,9 @@ class ResultBuilder:
             ),
             scores=scores,
             retrieval=_retrieval(plan, rows) if part.control is None else {},
+            rerank_skips=count_skips(row.rerank_skip for row in rows),
             rising_scores=sum(row.rises for row in rows),
+            null_lists=sum(row.null_chunks for row in rows),
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(
                 {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}

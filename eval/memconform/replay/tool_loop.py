@@ -33,22 +33,25 @@ async def answer_with_tools(
         CallError: if a search failed.
         DaemonError: if nothing can be measured any more.
     """
-    latencies: list[float] = []
-    rises: list[bool] = []
+    searches: list[Retrieved] = []
     project = f"{FACTS}{index.placement.project}/"
 
     async def search(call: ToolCall) -> Sequence[Hit]:
         prefix = SESSIONS if call.tool == "kb_search" else project
         found = await index.search(replace(question, question=call.query), prefix)
-        latencies.append(found.latency_ms or 0)
-        rises.append(found.rises)
+        searches.append(found)
         return found.hits
 
     answer = await agent.answer(
         question.question, question.question_date, search, partial(error_message, question), calls
     )
     retrieved = Retrieved(
-        tuple(answer.hits), sum(latencies), answer=answer.answer, rises=any(rises)
+        tuple(answer.hits),
+        sum(each.latency_ms or 0 for each in searches),
+        answer=answer.answer,
+        rises=any(each.rises for each in searches),
+        rerank_skip=next(filter(None, (each.rerank_skip for each in searches)), None),
+        null_chunks=any(each.null_chunks for each in searches),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -20,7 +20,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import null_lists, table_console
+from memconform.reports.console import null_lists, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -294,6 +294,8 @@ def _footnotes(report: BenchReport) -> list[str]:
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
             )
+        if row.rerank_skips:
+            lines.append(f"{_name(row)}: reranking {skipped(row.rerank_skips, row.queries)}")
         if row.null_lists:
             lines.append(f"{_name(row)}: {null_lists(row.null_lists)}")
         if row.unanswered:

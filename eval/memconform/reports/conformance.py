@@ -139,8 +139,8 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
         others = [finding for finding in causes if not finding.is_red]
         causes = []
         if others:
-            checks = plural(sum(finding.checks for finding in others), "check")
-            console.print(f"known failures and warnings: {checks}, {plural(len(others), 'cause')}")
+            count = plural(sum(finding.checks for finding in others), "check")
+            console.print(f"known failures and warnings: {count}, {plural(len(others), 'cause')}")
     for finding in causes:
         _show_finding(console, sdk.sdk, finding, replay, detailed=len(red) <= _DETAILED)
     if red:

@@ -1,7 +1,7 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -171,11 +171,9 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
-    if skips := summary.rerank_skips:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in skips.items())
+    if summary.rerank_skips:
         reranked = summary.served_modes.get(Mode.HYBRID_RERANK, 0)
-        questions = plural(reranked, "question")
-        rows.append(("reranking", f"skipped on {sum(skips.values())} of {questions}: {reasons}"))
+        rows.append(("reranking", skipped(summary.rerank_skips, reranked)))
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
@@ -201,6 +199,12 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
             ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB peak, {cpu:.2f} s CPU")
         )
     return rows
+
+
+def skipped(reasons: Mapping[str, int], total: int) -> str:
+    """Describe why so many of `total` questions or queries were not reranked."""
+    counted = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
+    return f"skipped on {sum(reasons.values())} of {total} questions: {counted}"
 
 
 def null_lists(count: int) -> str:

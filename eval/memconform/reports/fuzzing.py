@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from memconform.conformance.rules import rules
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
+from memconform.printing.commands import suggested_command
 from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
 
@@ -44,8 +45,9 @@ def show_disagreements(report: FuzzReport, references: Sequence[str]) -> None:
         return
     console = standard_error()
     folder = report.disagreements[0].file.rpartition("/")[0] or "."
-    sdks = " ".join(f"--sdk {reference}" for reference in references)
-    console.print(f"    try       memconform conform {sdks} --cases {folder}", soft_wrap=True)
+    sdks = [word for reference in references for word in ("--sdk", reference)]
+    command = suggested_command("conform", *sdks, "--cases", folder)
+    console.print(f"    try       {command}", soft_wrap=True)
 
 
 def _show(disagreement: FoundDisagreement) -> None:

@@ -28,7 +28,7 @@ from memconform.replay.records import (
     ReplaySettings,
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
-from memconform.reports.console import table_console
+from memconform.reports.console import null_lists, skipped, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -109,18 +109,23 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
             for divergence in pair.divergences[:1]:
                 console.print(f"  the first: {_divergence(divergence)}")
         console.print(f"session filter: {finished.parity.session_filter}", style="dim")
-    for note in order_notes(finished.results):
+    for note in ranking_notes(finished.results):
         console.print(note, style="dim")
 
 
-def order_notes(results: Sequence[LmeResult]) -> list[str]:
-    """A line for each SDK whose scores contradict its order."""
-    return [
-        f"{result.sdk}: scores rise in the rankings of {plural(result.rising_scores, 'question')}"
-        " (core.search.order), ranked by position"
-        for result in results
-        if result.rising_scores
-    ]
+def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
+    """Lines for each SDK that did not rerank, whose scores contradict its order, or found null."""
+    for result in results:
+        if result.rerank_skips:
+            yield f"{result.sdk}: reranking {skipped(result.rerank_skips, result.questions_run)}"
+        if result.rising_scores:
+            questions = plural(result.rising_scores, "question")
+            yield (
+                f"{result.sdk}: scores rise in the rankings of {questions} (core.search.order),"
+                " ranked by position"
+            )
+        if result.null_lists:
+            yield f"{result.sdk}: {null_lists(result.null_lists)}"
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:
@@ -245,7 +250,7 @@ def lme_readme(finished: ReplayFinished, notes: Sequence[str], spent_usd: float)
     )
     lines = ["# Replay of LongMemEval", "", about, "", *markdown_table(header, cells), "", legend]
     spent = f"All commands with this folder have spent ${spent_usd:.4f}."
-    notes = [*order_notes(finished.results), *notes, spent]
+    notes = [*ranking_notes(finished.results), *notes, spent]
     lines += ["", *(escape_markdown(note) for note in notes)]
     failures = [f"{result.sdk}: {line}" for result in finished.results for line in result.failures]
     if failures:

@@ -14,6 +14,7 @@ from rich.text import Text
 from memconform.parity.ladder import first_difference
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.parity.records import Pair, PairedComparison, ParityReport, ParityVerdict
+from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
@@ -208,9 +209,12 @@ def _pair_lines(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[
         for entry in pair.parted
     ]
     if pair.parted:
-        runs = {run.name: run.run_id for run in report.runs}
-        arguments = f"{pair.parted[0].question} {runs[pair.first]} {runs[pair.second]}"
-        lines.append((f"    side by side: {_SHOW} {arguments}", "dim"))
+        runs = {run.name: run.path or run.run_id for run in report.runs}
+        arguments = (pair.parted[0].question, runs[pair.first], runs[pair.second])
+        # Behind the dashes, an id that begins with one is no flag.
+        dashes = ("--",) if arguments[0].startswith("-") else ()
+        shown = suggested_command("parity", "show", *dashes, *arguments)
+        lines.append((f"    side by side: {shown}", "dim"))
     rankings = pair.rankings
     if rankings.first_hit_earlier or rankings.first_hit_later:
         earlier = plural(rankings.first_hit_earlier, "question")

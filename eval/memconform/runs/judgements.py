@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memconform.errors import MemconformError
+from memconform.printing.commands import suggested_command
 from memconform.runs.judging_summary import (
     CalibrationNote,
     CorrectedPassRate,
@@ -137,7 +138,8 @@ class JudgingTally:
         for use in judges:
             provider, _, name = use.model.partition(":")
             if use.calibration is None and self.calibratable:
-                notes.append(f"{use.model} was never calibrated: memconform judge calibrate")
+                command = suggested_command("judge", "calibrate", "--judge", use.model)
+                notes.append(f"{use.model} was never calibrated: {command}")
             elif use.calibration is not None and use.calibration.weakness:
                 notes.append(f"{use.model} {use.calibration.weakness}, by its calibration")
             others = [served for served in use.served_models if served != name]

@@ -126,6 +126,8 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     command: tuple[str, ...] = ()
+    reference: str | None = None
+    """The value of `--sdk` that names this run's SDK."""
     rescored: str | None = None
     """The run whose answers are rescored."""
     reverify: bool = True

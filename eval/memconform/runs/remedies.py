@@ -120,16 +120,18 @@ def _answer_remedies(step: str, code: str, message: str, runner: SdkRunner) -> l
 _SERVED = re.compile(r"but the daemon served (?P<mode>[a-z0-9-]+)$")
 
 
-def flag_remedy(code: str, message: str, runner: SdkRunner, *, rank_by: RankBy = "score") -> str:
+def flag_remedy(
+    error_code: str, message: str, runner: SdkRunner, *, rank_by: RankBy = "score"
+) -> str:
     """What to type so that a question is measured; empty if no flag helps that is not in use."""
     scripted = runner.upstream == "own" and runner.can_be_scripted
-    if code == "bad_ranking" and "score rises" in message and rank_by == "score":
+    if error_code == "bad_ranking" and "score rises" in message and rank_by == "score":
         return "measure with --rank-by position"
-    if (served := _SERVED.search(message)) is not None and code == "mode_not_served":
+    if (served := _SERVED.search(message)) is not None and error_code == "mode_not_served":
         return f"measure with --mode {served['mode']}, as which it is served"
-    if code == "reader_failed" and scripted:
+    if error_code == "reader_failed" and scripted:
         return "measure with --upstream scripted, whose reader answers without a model"
-    if code == "bad_trace":
+    if error_code == "bad_trace":
         for fault, mode, service in _LACKING:
             if fault in message:
                 offers = scripted and mode in runner.scripted_modes

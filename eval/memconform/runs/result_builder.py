@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memconform.client.timing import is_short, short_latencies
-from memconform.contract.core import rerank_skip, score_rise
+from memconform.contract.core import count_skip, rerank_skip, score_rise
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
@@ -42,8 +42,6 @@ from memconform.storage.writing import Masked, replacing
 if TYPE_CHECKING:
     from memconform.runs.judgements import JudgingTally
 
-_MOST_REASONS = 20
-"""Reasons to skip reranking that are counted apart; a daemon may invent one for each question."""
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
@@ -59,7 +57,7 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
-        self._rerank_skips: Counter[str] = Counter()
+        self._rerank_skips: dict[str, int] = {}
         self._rising = 0
         self._null_lists = 0
         self._short = 0
@@ -138,10 +136,8 @@ class ResultBuilder:
             self.highlights.add(result)
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
-            if (reason := rerank_skip(result.trace)) is not None and result.verdict.measured:
-                is_known = reason in self._rerank_skips
-                is_few = len(self._rerank_skips) < _MOST_REASONS
-                self._rerank_skips[reason if is_known or is_few else "other reasons"] += 1
+            if result.verdict.measured:
+                count_skip(self._rerank_skips, rerank_skip(result.trace))
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
         self._null_lists += result.null_chunks
         if result.timings is not None:
@@ -187,7 +183,7 @@ class ResultBuilder:
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
-            rerank_skips=dict(self._rerank_skips),
+            rerank_skips=self._rerank_skips,
             rising_scores=self._rising,
             null_lists=self._null_lists,
             short_latencies=self._short,
@@ -214,6 +210,7 @@ class ResultBuilder:
     def _provenance(self) -> Provenance:
         settings = self._plan.settings
         return Provenance(
+            sdk_reference=self._plan.reference,
             dataset_path=str(self._plan.selected.dataset.path.resolve()),
             dataset_sha256=settings.dataset_sha256,
             **dict(HostOrigin.of(self._plan.command)),

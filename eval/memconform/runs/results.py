@@ -249,6 +249,8 @@ class UpstreamRecord(Record):
 class Provenance(HostOrigin):
     """Where a result comes from."""
 
+    sdk_reference: str | None = None
+    """The value of `--sdk` for this SDK; null in results of earlier versions."""
     dataset_path: str
     dataset_sha256: str
     rescored_from: str | None

@@ -19,7 +19,7 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
     assert steps == [
         *("build", "start", "health", "version", "ingest"),
-        *("search", "search", "search", "search", "ask", "list", "error", "delete"),
+        *("search", "search", "search", "search", "ask", "ask", "list", "error", "delete"),
         "stop",
     ]
     assert ended.out.endswith("py: ok\n")
@@ -94,6 +94,14 @@ def test_reports_the_death_of_the_daemon(
     assert ended.out.endswith("scripted: 1 step failed\n")
 
 
+def test_one_fault_of_the_reader_is_one_failed_step(memconform: Call, scripted: Scripted) -> None:
+    ended = memconform("doctor", "--sdk", scripted("error", on=_QUESTION))
+    assert ended.code == 3
+    assert ended.out.count("FAIL") == 1, ended.out
+    assert "skip ask augmented        fails as ask does (reader_failed)" in ended.out
+    assert ended.out.endswith("scripted: 1 step failed, 1 untested\n"), ended.out
+
+
 def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:
     sdk = scripted()
     sdk.write_text(f'requires = ["no-such-tool"]\n{sdk.read_text()}')
@@ -149,7 +157,8 @@ def test_what_a_failed_ingest_leaves_untested_is_listed(memconform: Call, worksp
     skipped = {
         line[5:26].strip(): line[26:] for line in ended.out.splitlines() if line[:4] == "skip"
     }
-    assert list(skipped) == ["search bm25", "ask", "ingest batch", "delete brain"], ended.out
+    assert list(skipped) == ["search bm25", "ask", "ask augmented", "ingest batch", "delete brain"]
+    assert "measure with --mode bm25" in ended.out
     for step, route in (
         ("search bm25", "/search"),
         ("ask", "/ask"),

@@ -163,3 +163,46 @@ async def _delete_one(address: str, brain: BrainFile) -> None:
     async with httpx.AsyncClient(base_url=address) as client:
         answer = await client.delete("/v1/brains/eval-lme/documents", params={"path": path})
         assert answer.status_code in (200, 204), answer.text
+
+
+def test_flags_of_jeffs_brain_mean_what_they_say(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    flags = [
+        "--actor-scope",
+        "memory",
+        "--contextualise",
+        "--no-reader",
+        "--judge-timeout",
+        "1m30s",
+    ]
+    caches = {name: workspace / name for name in ("contextualise", "judge")}
+    for name, folder in caches.items():
+        flags += [f"--{name}-cache-dir", str(folder)]
+    ended = memconform(
+        *("lme", "run", "--dataset", data, "--sdk", "py", "--output", workspace / "out", *_QUICK),
+        *("--sample-size", "2", "--sampler", "jeffs-brain", "--sdk-port", "py=0", *flags),
+    )
+    assert ended.code == 2
+    assert "--sdk-port py=0 names no port" in ended.err
+    ended = memconform(
+        *("lme", "run", "--dataset", data, "--sdk", "py", "--output", workspace / "out", *_QUICK),
+        *("--sample-size", "2", "--sampler", "jeffs-brain", *flags),
+        *("--brain-cache", workspace / "brains"),
+    )
+    assert ended.code == 0, ended.err
+    result = _result(workspace / "out", "py")
+    assert result["settings"]["reader"] is None
+    assert result["settings"]["retrieval"]["path_prefix"] == "memory/"
+    # The order is that of the draw.
+    assert [question["id"] for question in result["questions"]] == ["q0001", "q0000"]
+    for question in result["questions"]:
+        assert {hit["kind"] for hit in question["hits"]} == {"fact"}
+        assert question["answer"].startswith("[Session 1, ")
+        assert "Context: Said on " in question["answer"]
+    for folder in caches.values():
+        assert list(folder.rglob("*.json"))
+    extracted = json.loads((workspace / "out" / "extract.json").read_text())
+    assert extracted["brain"]["without_context"] == {}
+    assert list(result["cost_accounting"]["by_role"]) == ["judge"]
+    assert "read by nobody" in (workspace / "out" / "README.md").read_text()

@@ -135,10 +135,10 @@ def test_without_a_dataset_the_fetched_one_is_taken(script: Script, workspace: P
 def test_help_lists_every_variable(script: Script, path: Path) -> None:
     ended = script(path, "-h")
     assert ended.returncode == 0
-    listed = set(re.findall(r"^  ([A-Z_]+)\b", ended.stdout, re.MULTILINE))
+    listed = set(re.findall(r"^  ([A-Z][A-Z0-9_]*)\b", ended.stdout, re.MULTILINE))
     text = path.read_text() + (path.parent / "lme_flags.sh").read_text()
-    refused = set(re.findall(r'^  "([A-Z_]+)\|', text, re.MULTILINE))
-    assert listed == refused | set(re.findall(r"(?:\$\{|\bis_on )([A-Z_]+)", text))
+    refused = set(re.findall(r'^  "([A-Z][A-Z0-9_]*)\|', text, re.MULTILINE))
+    assert listed == refused | set(re.findall(r"(?:\$\{|\bis_on )([A-Z][A-Z0-9_]*)", text))
 
 
 def test_a_broken_script_fails_the_lint(tmp_path: Path) -> None:

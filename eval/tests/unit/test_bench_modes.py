@@ -27,7 +27,7 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError
 from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
 from memconform.fakes.wire import RawExchange, serving
-from memconform.ingest import monitor
+from memconform.ingest import monitor, seeding
 from memconform.ingest.monitor import TIMEOUTS
 
 _VECTORS = ("semantic", "hybrid")
@@ -46,7 +46,12 @@ class _Daemon(ScriptedDaemon):
     def __init__(self, fault: str = "") -> None:
         super().__init__("", "", None)
         self._fault_of_vectors = fault
-        self._queries = 0
+        self._queries = self._searches = 0
+
+    def _embeds_later(self) -> bool:
+        """Whether its vectors are still missing, as they are for the first search."""
+        self._searches += 1
+        return self._fault_of_vectors == "embeds later" and self._searches == 1
 
     def _counts(self, brain_id: str) -> dict[str, Any]:
         counts = super()._counts(brain_id)
@@ -67,8 +72,14 @@ class _Daemon(ScriptedDaemon):
     def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         result = super()._retrieve(brain, query, body)
         if body["mode"] not in _VECTORS:
+            if self._fault_of_vectors == "finds null" and "paths" not in body.get("filters", {}):
+                # The queries of the proof are no questions.
+                result["chunks"] = None if query.endswith("?") else result["chunks"]
             return result
         fault = self._fault_of_vectors
+        if self._embeds_later():
+            result["chunks"] = []
+            return result
         # What finds out which modes there are asks for one chunk.
         self._queries += body["mode"] == "hybrid" and body["topK"] > 1
         if fault == "serves bm25":
@@ -227,6 +238,28 @@ async def test_a_resumed_bench_keeps_the_rows_of_the_mode_that_was_proven(tmp_pa
     last = [each async for each in execute_bench(again.plan, again.folder, kept)][-1]
     assert isinstance(last, BenchFinished)
     assert [row.measured for row in last.report.rows] == [True, True]
+
+
+async def test_a_question_that_finds_null_is_measured_as_an_empty_ranking(tmp_path: Path) -> None:
+    """Abstention questions were lost on a daemon that answers null where nothing is found."""
+    report, _, bench = await _bench(tmp_path, _Runner(_Daemon("finds null")), modes="bm25")
+    row = _row(report, "bm25")
+    assert row.measured, row.why
+    assert row.null_lists == 6
+    assert row.views["all"].metrics["recall_any@5"].value == 0
+    assert len(bench.folder.journal.read_text().split('"null_chunks":true')) == 7
+
+
+async def test_the_first_search_may_come_before_the_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that embeds in the background failed to be seeded in one of 40 starts."""
+    monkeypatch.setattr(seeding, "_PAUSE_SECONDS", 0)
+    # It does not say what is pending.
+    dialect = Dialect.model_validate({"objects": {"brain": {"pending": False}}})
+    runner = _Runner(_Daemon("embeds later"), dialect=dialect)
+    report, _, _ = await _bench(tmp_path, runner, modes="semantic")
+    assert _row(report, "semantic").measured, report.rows
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def _exchange(answers: list[Answer]) -> tuple[list[StepResult], list[str], int]:
 
     async def use(sender: Sender) -> None:
         for label in _LABELS:
-            results.append(await sender.send(*sender.request(label, {}, None), 10))
+            result = await sender.send(*sender.request(label, {}, None), 10)
+            results.append(result)
 
     opened, sender = asyncio.run(_serve(answers, use))
     return results, [fault.cause for fault, _ in sender.faults], opened

@@ -83,12 +83,21 @@ def test_without_a_folder_a_command_says_what_it_lacks() -> None:
     assert _exchange(b"x" * 10_000).curl().endswith("--data-binary @FILE-OF-10000-BYTES")
 
 
+_Received = tuple[str, str | None, bytes]
+
+
+class _Server(HTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Recorder)
+        self.received: list[_Received] = []
+
+
 class _Recorder(BaseHTTPRequestHandler):
-    requests: list[tuple[str, str | None, bytes]]
+    server: _Server
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.requests.append((self.path, self.headers.get("X-A"), body))
+        self.server.received.append((self.path, self.headers.get("X-A"), body))
         self.send_response(204)
         self.end_headers()
 
@@ -97,13 +106,12 @@ class _Recorder(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def _server() -> Iterator[tuple[str, list[tuple[str, str | None, bytes]]]]:
-    handler = type("Recorder", (_Recorder,), {"requests": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
+def _server() -> Iterator[tuple[str, list[_Received]]]:
+    with _Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", handler.requests
+            yield f"http://127.0.0.1:{server.server_port}", server.received
         finally:
             server.shutdown()
             thread.join()

@@ -55,7 +55,9 @@ _TEXTS = [f"note {n} says that word{n}x and term{n}y are kept apart" for n in ra
 
 
 @asynccontextmanager
-async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterator[SeededBrain]:
+async def _seeded(
+    daemon: _Daemon, texts: Sequence[str] = _TEXTS, modes: Sequence[Mode] = (Mode.BM25,)
+) -> AsyncIterator[SeededBrain]:
     runner: SdkRunner = InProcessRunner([])
     async with (
         serving(daemon.answer, "127.0.0.1", 0) as port,
@@ -66,7 +68,7 @@ async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterat
             RunningDaemon(client.base_url),
             "b",
             InMemoryCorpus(_documents(texts)),
-            [Mode.BM25],
+            modes,
         ) as seeded,
     ):
         yield seeded
@@ -129,6 +131,27 @@ async def test_null_where_nothing_is_found_hides_no_lost_document(filters: str) 
     with pytest.raises(DaemonError, match=r"1 of 30 ingested documents: raw/17\.md"):
         async with _seeded(_Reordering(filters, lost=["raw/17.md"])):
             pass
+
+
+class _Denying(_Daemon):
+    """Says that it used no embedder wherever its vectors find nothing."""
+
+    def _counts(self, brain_id: str) -> dict[str, Any]:
+        counts = super()._counts(brain_id)
+        return counts | {"vectors": counts["chunks"]}
+
+    def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+        found = super()._retrieve(brain, query, body)
+        found["trace"]["embedderUsed"] = bool(found["chunks"])
+        return found
+
+
+@pytest.mark.parametrize("filters", ["honoured", "refused", "ignored"])
+async def test_whether_filters_work_is_asked_without_an_empty_answer(filters: str) -> None:
+    """Mode semantic of one daemon was never seeded: nothing matched the path that was asked for."""
+    async with _seeded(_Denying(filters), modes=[Mode.SEMANTIC]) as seeded:
+        assert seeded.prover.legs == (Mode.SEMANTIC,)
+        assert seeded.prover._filters is (filters == "honoured")
 
 
 async def test_a_sample_of_a_large_corpus_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:

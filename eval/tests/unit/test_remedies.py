@@ -73,6 +73,7 @@ def test_a_flag_is_not_called_a_line_of_the_manifest(runner: SdkRunner) -> None:
     assert (flag.label, "--rank-by position" in flag.line) == ("or", True)
     assert (line.label, "rank_by" in line.line) == ("add to sdk.toml", True)
     assert toml([flag]) == ""
+    assert remedies("ingest", error, (), runner) == [flag, line]
     [route] = remedies("ask", DaemonFailedError("http_404", "GET /healthz: 404"), (), runner)
     assert route.label == "add to sdk.toml"
 
@@ -112,7 +113,7 @@ def test_a_remedy_names_only_what_is_not_in_use(tmp_path: Path, code: str, messa
     offered = flag_remedy(code, message, own)
     assert ("--upstream scripted" in offered) == (code in ("reader_failed", "bad_trace"))
     for upstream in ("scripted", None):
-        other = flag_remedy(code, message, _runner(tmp_path, upstream=upstream))  # type: ignore[arg-type]
+        other = flag_remedy(code, message, _runner(tmp_path, upstream=upstream))
         assert "--upstream" not in other
     assert "--rank-by" not in flag_remedy(code, message, own, rank_by="position")
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import xmlschema
 
+from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.exports.annotations import MOST, annotation_lines
 from memconform.reports.exports.badge import badge
 from memconform.reports.exports.ctrf import CtrfReport, ctrf_report, write_ctrf
@@ -17,7 +18,7 @@ from memconform.reports.exports.junit import write_junit
 from memconform.reports.exports.markdown import summary_markdown
 from memconform.reports.exports.table import HEADER, write_csv
 from memconform.reports.overview.headline import Grade, Statement, statements
-from memconform.reports.overview.outcomes import Outcome, OutcomeStatus, outcomes
+from memconform.reports.overview.outcomes import Outcome, outcomes
 from memconform.reports.overview.overview import Overview
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.writing import Sink

@@ -47,7 +47,7 @@ async def _read(clock: _Clock, *, late: float, answer: object) -> list[float | N
     stream = _CheckedStream(mock.Mock(read=read), _Backend(secure=False))
     # short limit: the clock is ours.
     with timed(CallClock(first=2, total=60)) as call:
-        call.sent()
+        call.sent(began=clock.now)
         await stream.read(1)
     return limits
 
@@ -68,12 +68,38 @@ async def test_a_daemon_that_is_late_without_a_stall_or_after_it_is_a_timeout(
 
 def test_a_stall_at_the_end_of_a_call_extends_the_whole_call(clock: _Clock) -> None:
     call = CallClock(first=60, total=60)
-    call.sent()
+    call.sent(began=clock.now)
     clock.now += 60 + _STALL
     assert call.excuse_stall()
     call.allow(60)
     assert call.remaining() == _STALL
     assert not call.excuse_stall()
+
+
+def test_deadlines_start_after_a_write_and_the_latency_before_it(clock: _Clock) -> None:
+    call = CallClock(first=1, total=60)
+    began, clock.now = clock.now, clock.now + _STALL
+    call.sent(began)
+    assert call.elapsed_ms() == _STALL * 1e3
+    assert call.remaining() == 1
+
+
+async def test_a_stall_after_the_last_piece_of_a_request_is_part_of_the_latency(
+    clock: _Clock,
+) -> None:
+    """The daemon works meanwhile; in 247 of 691 searches it said that it had taken longer."""
+
+    async def write(_: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        del timeout
+        clock.now += _STALL
+
+    stream = _CheckedStream(mock.Mock(write=write), _Backend(secure=False))
+    with timed(CallClock(first=1, total=60)) as call:
+        # At the end of a body there is nothing to write, and nothing that starts a clock.
+        for piece in (b"POST / HTTP/1.1", b"{}", b""):
+            await stream.write(piece)
+        assert call.elapsed_ms() == _STALL * 1e3
+        assert call.remaining() == 1
 
 
 async def test_a_limit_that_passes_during_a_stall_is_extended() -> None:

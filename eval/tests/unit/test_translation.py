@@ -278,4 +278,11 @@ def test_a_token_is_sent_in_the_way_of_the_dialect() -> None:
         "X-Api-Key": "t",
         "X": "1",
     }
-    assert translation.headers({"Authorization": "Basic t"}) == {"Authorization": "Basic t"}
+    for other in ("Basic t", "Bearer"):
+        assert translation.headers({"Authorization": other}) == {"Authorization": other}
+
+
+def test_a_scheme_without_a_token_is_sent_as_it_is() -> None:
+    """It became `Bearer `, which no client can send: `GET /v1/brains: no response`."""
+    plain = Translation(Dialect.model_validate({"keys": "any"}))
+    assert plain.headers({"Authorization": "Bearer"}) == {"Authorization": "Bearer"}

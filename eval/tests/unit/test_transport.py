@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from httpcore import AsyncNetworkStream
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
 from memconform.client.sockets import SocketStream
 from memconform.client.timing import Timeouts, Timings, is_short
-from memconform.client.transport import CallClock, _Backend, _CheckedStream, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode
@@ -230,32 +228,6 @@ async def test_latency_includes_the_time_in_which_the_harness_was_not_scheduled(
     assert taken.first_byte_ms >= _DELAY * 1e3
     assert taken.daemon_ms is not None
     assert not is_short(taken.done_ms, taken.daemon_ms)
-
-
-def test_deadlines_start_after_the_write_and_the_latency_before_it() -> None:
-    moment = iter((0.0, 10.0, 10.0, 10.0, 10.0))
-    clock = CallClock(first=1.0, total=5.0, now=lambda: next(moment))
-    # Written from 2 to 10, of which the daemon may have worked all the time.
-    clock.sent(2.0)
-    assert clock.elapsed_ms() == 8_000
-    assert clock.remaining() == 1.0
-
-
-async def test_nothing_written_at_the_end_of_a_body_does_not_restart_the_clock() -> None:
-    moment = 0.0
-
-    class Inner(AsyncNetworkStream):
-        async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-            nonlocal moment
-            del buffer, timeout
-            moment += 3.0
-
-    stream = _CheckedStream(Inner(), _Backend(secure=False))
-    with timed(CallClock(first=1.0, total=60.0, now=lambda: moment)) as clock:
-        for piece in (b"POST / HTTP/1.1", b"{}", b""):
-            await stream.write(piece)
-        assert clock.elapsed_ms() == 3_000
-        assert clock.remaining() == 1.0
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 
 from memconform.conformance.case import DaemonSettings
+from memconform.conformance.connections import certificates
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.suite import MakeRunner
-from memconform.conformance.connections import certificates
 from memconform.errors import DaemonError
 from memconform.fakes.mutant import MutantSdk, mutant_of
 from memconform.fakes.mutation import Mutation

@@ -8,6 +8,7 @@ from typing import Any
 from memconform.conformance.results import ConformReport, Result
 from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
+from memconform.datasets.registry import shipped
 from memconform.errors import ExitCode
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.plurals import plural
@@ -181,10 +182,14 @@ def repeat_command(summary: RunSummary) -> list[str]:
     if summary.scenario == SCENARIO:
         return ["memconform", *command]
     if command[:1] != ["run"]:
-        command = ["run", "--dataset", summary.dataset, "--scenario", summary.scenario]
+        # The name of a file is not where it is.
+        path = summary.provenance.dataset_path
+        dataset = summary.dataset if summary.dataset in shipped() or not path else path
+        command = ["run", "--dataset", dataset, "--scenario", summary.scenario]
         command += ["--mode", summary.mode]
     kept, sdks = _without_selection(command)
-    return ["memconform", *kept, "--sdk", _reference(summary.sdk, sdks)]
+    reference = summary.provenance.sdk_reference or _reference(summary.sdk, sdks)
+    return ["memconform", *kept, "--sdk", reference]
 
 
 def _without_selection(command: Sequence[str]) -> tuple[list[str], list[str]]:
