@@ -119,8 +119,9 @@ class Dialect(Table):
     rerank_failures: list[str] = Field(default_factory=lambda: list(RERANK_FAILURES))
     """Parts of `rerankSkipReason` of a trace that say that the daemon could not rerank: its search
     in mode hybrid-rerank is not measured. With any other reason it is."""
-    paths: PathMapping = PathMapping()
-    auth: Auth = Auth()
+    # Without their validators, which nothing else needs: those of the dialect include them.
+    paths: PathMapping = PathMapping.model_construct()
+    auth: Auth = Auth.model_construct()
     choices: list[Choice] = Field(default_factory=list)
 
     @model_validator(mode="after")
