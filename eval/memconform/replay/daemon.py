@@ -17,8 +17,8 @@ from memconform.contract.core import (
     RetrievalParams,
     SearchRequest,
     SearchResponse,
-    rerank_skip,
     score_rise,
+    skipped_stage,
 )
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -55,7 +55,7 @@ class Retrieved:
     """Of its own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; None if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null."""
@@ -174,7 +174,7 @@ class BrainIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=_rises(answer.chunks),
-            rerank_skip=rerank_skip(answer.trace),
+            skipped_stage=skipped_stage(answer.trace),
             null_chunks=answer.was_null,
             is_short=not is_complete,
         )
@@ -211,7 +211,7 @@ class BrainIndex:
             daemon_ms=timings.daemon_ms,
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
-            rerank_skip=rerank_skip(asked.retrieve.trace),
+            skipped_stage=skipped_stage(asked.retrieve.trace),
             null_chunks=asked.retrieve.was_null,
             is_short=not is_complete,
         )

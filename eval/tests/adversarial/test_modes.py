@@ -178,7 +178,7 @@ async def test_a_daemon_that_says_why_it_skipped_reranking_is_measured(tmp_path:
     says = _skips("box1", {"rerankSkipReason": "unanimity"})
     result = await _run(tmp_path, says, **_RERANKS)  # type: ignore[arg-type]
     assert (_errors(result), result.served_modes) == ({}, {"hybrid-rerank": QUESTIONS})
-    assert result.rerank_skips == {"unanimity": 11}
+    assert result.skipped_stages == {"reranking (unanimity)": 11}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ async def test_reranking_that_failed_or_was_skipped_in_silence_is_not_measured(
     tmp_path: Path, reason: dict[str, str]
 ) -> None:
     result = await _run(tmp_path, _skips("box3?", reason), **_RERANKS)  # type: ignore[arg-type]
-    assert (_errors(result), result.rerank_skips) == ({"q3": "bad_trace"}, {})
+    assert (_errors(result), result.skipped_stages) == ({"q3": "bad_trace"}, {})
     error = result.questions[3].error
     assert error is not None
     assert "hybrid-rerank without reranking" in error.message

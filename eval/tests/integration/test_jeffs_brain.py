@@ -116,8 +116,8 @@ def test_reranking_is_measured_and_skipped_for_reasons(installed: Call) -> None:
     assert len(results) == len(_SDKS), ended.err
     for sdk, result in results.items():
         assert result["served_modes"] == {"hybrid-rerank": 20}, sdk
-        assert set(result["rerank_skips"]) == {"unanimity"}, sdk
-        assert 0 < result["rerank_skips"]["unanimity"] < 20, sdk
+        assert set(result["skipped_stages"]) == {"reranking (unanimity)"}, sdk
+        assert 0 < result["skipped_stages"]["reranking (unanimity)"] < 20, sdk
 
 
 def test_the_findings_about_the_npm_daemon_fit_on_one_screen(installed: Call) -> None:
