@@ -44,6 +44,7 @@ from memconform.contract.core import (
     Version,
     ranking_fault,
     ranks_all,
+    skipped_stage,
     trace_fault,
 )
 from memconform.contract.dialect import Dialect, Operation, ranked_by
@@ -225,12 +226,15 @@ class ContractClient:
         if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
-        everything = request.filters is None and ranks_all(answer.trace, request.query)
+        everything = request.filters is None and ranks_all(
+            answer.trace.effective_mode, request.query
+        )
         fault = ranking_fault(
             answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )
         if fault is not None:
-            raise _bad_ranking(fault)
+            skipped = skipped_stage(answer.trace) if not answer.chunks else None
+            raise _bad_ranking(f"{fault}; the daemon skipped {skipped}" if skipped else fault)
         self.null_lists += answer.was_null
         return answer, replace(timings, daemon_ms=_longest(answer.took_ms, answer.trace.search_ms))
 

@@ -170,6 +170,9 @@ class _CheckedStream(AsyncNetworkStream):
         self._withheld = b""
         self._beginning = b""
         """The first bytes received since the last ones were sent."""
+        self._head: bytes | None = None
+        """The head of a request, until something is written after it, which may be nothing."""
+        self._expects_head = True
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self._withheld:
@@ -185,11 +188,21 @@ class _CheckedStream(AsyncNetworkStream):
                 raise
             data = await self._inner.read(max_bytes, max(clock.remaining(), 0))
         self._beginning = self._beginning or data
+        self._expects_head = True
         if len(data) > 1:
             data, self._withheld = data[:-1], data[-1:]
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Send a piece of a request, its head together with the first piece of its body.
+
+        A daemon that had the head alone waited for the body, and counted that as time of its own.
+        """
+        if self._expects_head:
+            self._head, self._expects_head = buffer, False
+            return
+        if self._head is not None:
+            buffer, self._head = self._head + buffer, None
         # Nothing is written at the end of a body, after its last piece.
         if not buffer:
             return

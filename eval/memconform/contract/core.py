@@ -343,13 +343,9 @@ def _contradiction(message: str) -> SearchFault:
     return SearchFault(message, message)
 
 
-def ranks_all(trace: Trace, query: str) -> bool:
-    """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms.
-
-    One that says why it used none does not, if `trace_fault` accepts the reason.
-    """
-    skips_vectors = trace.embedder_used is False and trace.vector_skip_reason is not None
-    return trace.effective_mode in _VECTOR_MODES and bool(terms(query)) and not skips_vectors
+def ranks_all(effective: Mode | None, query: str) -> bool:
+    """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms."""
+    return effective in _VECTOR_MODES and bool(terms(query))
 
 
 def score_rise(scores: Sequence[float]) -> SearchFault | None:

@@ -328,7 +328,7 @@ class _Seeder:
                 )  # fmt: skip
                 return prover, await prover.prove_all(proven), started - began
             except (DaemonError, ContractViolatedError) as error:
-                is_passing = error.code in _PASSING_FAULTS or error.message == NO_CHUNKS
+                is_passing = error.code in _PASSING_FAULTS or error.message.startswith(NO_CHUNKS)
                 is_lasting = not is_passing or _WITHOUT_RERANKER in str(error)
                 if counts.pending is not None or is_late or is_lasting:
                     raise

@@ -200,6 +200,28 @@ async def test_latency_starts_when_the_request_is_sent(server: _Server, kind: st
     assert sum(taken.done_ms for taken in timings) <= 4 * took_ms
 
 
+async def test_the_head_of_a_request_is_not_sent_without_its_body(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon waited for the body in between, and said that it took longer than the latency."""
+    write = SocketStream.write
+    written: list[bytes] = []
+
+    async def kept(
+        stream: SocketStream,
+        buffer: bytes,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+    ) -> None:
+        written.append(bytes(buffer))
+        await write(stream, buffer, timeout)
+
+    monkeypatch.setattr(SocketStream, "write", kept)
+    async with _client(server) as client:
+        for _ in range(2):
+            await client.search("eval", SearchRequest(query="?", top_k=5, mode=Mode.BM25))
+    assert [(one[:5], one[-1:]) for one in written] == [(b"POST ", b"}")] * 2
+
+
 @pytest.mark.parametrize("kind", ["search", "ask"])
 async def test_latency_includes_the_time_in_which_the_harness_was_not_scheduled(
     server: _Server, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -213,8 +235,8 @@ async def test_latency_includes_the_time_in_which_the_harness_was_not_scheduled(
         timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
     ) -> None:
         await write(stream, buffer, timeout)
-        # Until the daemon has answered; the head of the request alone makes it do nothing.
-        if buffer.startswith(b"{"):
+        # Until the daemon has answered.
+        if buffer.endswith(b"}"):
             assert server.answered.acquire(timeout=WAIT_SECONDS)
 
     monkeypatch.setattr(SocketStream, "write", write_and_be_busy)
