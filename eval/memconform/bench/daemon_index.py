@@ -19,8 +19,8 @@ from memconform.contract.core import (
     SearchResponse,
     Trace,
     Tuning,
-    rerank_skip,
     score_rise,
+    skipped_stage,
 )
 from memconform.contract.dialect import Dialect
 from memconform.contract.terms import terms
@@ -126,7 +126,7 @@ class DaemonIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=rises,
-            rerank_skip=rerank_skip(answer.trace),
+            skipped_stage=skipped_stage(answer.trace),
             null_chunks=answer.was_null,
             is_short=not is_complete,
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),

@@ -284,7 +284,7 @@ async def _run_query(
             "search_ms": result.search_ms,
             "daemon_ms": result.daemon_ms,
             "rises": result.rises,
-            "rerank_skip": result.rerank_skip,
+            "skipped_stage": result.skipped_stage,
             "null_chunks": result.null_chunks,
             "is_short": result.is_short,
             "memories": list(result.memories) if task.wants_memories else None,

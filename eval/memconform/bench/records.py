@@ -119,7 +119,7 @@ class QueryRecord(Record):
     is_short: bool = False
     """Whether it ranks fewer items than there are, which a dialect with `drops_duplicates` accepts.
     """
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking, which violates core.search.shape."""
@@ -249,7 +249,7 @@ class Row(Record):
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     short_rankings: int = 0
     """Number of rankings with fewer items than there are, which a dialect accepts."""
-    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    skipped_stages: dict[str, int] = Field(default_factory=dict)
     """Number of queries in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     null_lists: int = 0
     """Number of empty rankings for which null was sent, which violates core.search.shape."""

@@ -70,7 +70,7 @@ def row(
         short_latencies=sum(is_short(r.latency_ms, r.daemon_ms) for r in records),
         rising_scores=sum(record.rises for record in records),
         short_rankings=sum(record.is_short for record in records),
-        rerank_skips=count_skips(record.rerank_skip for record in records),
+        skipped_stages=count_skips(record.skipped_stage for record in records),
         null_lists=sum(record.null_chunks for record in records),
         unanswered=sum(record.answer_error is not None for record in records),
     )

@@ -34,7 +34,7 @@ class SearchResult:
     """Whether a score of the ranking rises."""
     is_short: bool = False
     """Whether it ranks fewer items than there are, because the system drops near duplicates."""
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; None if it was."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking."""

@@ -135,6 +135,7 @@ async def build_runners(
             runner.use_upstream(options.upstream)
             runner.use_variables(variables)
             _require_claimed_modes(runner, strategies, options)
+            runner.use_modes([each.mode for each in strategies if each.mode is not None])
             runners.append(runner)
         except UsageError as error:
             is_named = ALL not in options.sdk

@@ -29,7 +29,7 @@ from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
-    RERANK_FAILURES,
+    SKIP_FAILURES,
     Brain,
     Brains,
     CreateBrain,
@@ -224,14 +224,12 @@ class ContractClient:
         answer, timings = await self._call(
             "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
-        failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
+        failures = SKIP_FAILURES if self.dialect is None else self.dialect.skip_failures
         fault = trace_fault(answer.trace, request.mode, failures, found=bool(answer.chunks))
         if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
-        everything = request.filters is None and ranks_all(
-            answer.trace.effective_mode, request.query
-        )
+        everything = request.filters is None and ranks_all(answer.trace, request.query)
         fault = ranking_fault(
             answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )

@@ -17,7 +17,7 @@ from memconform.contract.ask import (
     StreamError,
     StreamEvent,
 )
-from memconform.contract.core import RERANK_FAILURES, ranking_fault, ranks_all, trace_fault
+from memconform.contract.core import SKIP_FAILURES, ranking_fault, ranks_all, trace_fault
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.reported_failure import failure_in
@@ -160,11 +160,11 @@ class AskStream:
                 "bad_trace",
                 f"retrieve: mode {event.mode.value}, but trace.effectiveMode is {served.value}",
             )
-        failures = RERANK_FAILURES if self.dialect is None else self.dialect.rerank_failures
+        failures = SKIP_FAILURES if self.dialect is None else self.dialect.skip_failures
         fault = trace_fault(event.trace, self.request.mode, failures, found=bool(event.chunks))
         if fault is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
-        everything = self.whole_brain and ranks_all(served, self.request.question)
+        everything = self.whole_brain and ranks_all(event.trace, self.request.question)
         fault = ranking_fault(
             event.chunks, self.request.top_k, ranks_all=everything, rank_by=self.rank_by
         )

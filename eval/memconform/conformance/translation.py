@@ -1,8 +1,10 @@
 """Lets cases speak the contract to a daemon that speaks a dialect. No I/O."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -188,7 +190,7 @@ class Translation:
         if route is None or route.answer is None or not isinstance(value, dict):
             return body
         try:
-            translated = self.dialect.translate(value, route.answer, lenient=True)
+            translated = self._with_ids(self.dialect.translate(value, route.answer, lenient=True))
         except DialectError:
             return body
         return json.dumps(translated, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -204,9 +206,33 @@ class Translation:
         if model is None or not isinstance(value, dict):
             return name, data
         try:
-            return name, json.dumps(self.dialect.translate(value, model, lenient=True))
+            translated = self.dialect.translate(value, model, lenient=True)
         except DialectError:
             return name, data
+        return name, json.dumps(self._with_ids(translated))
+
+    def _with_ids(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        """Give documents and chunks the ids of the contract that the daemon computed from paths.
+
+        An id that is no hash of the daemon's path (core.chunk.id) stays as it is.
+        """
+        if isinstance(value, list):
+            return [self._with_ids(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        result = {key: self._with_ids(item) for key, item in value.items()}
+        path = result.get("path")
+        if isinstance(path, str):
+            with suppress(DialectError):
+                own, ours = _document_id(self.paths.to_daemon(path)), _document_id(path)
+                for key in ("documentId", "chunkId"):
+                    if str(result.get(key, "")).startswith(own):
+                        result[key] = f"{ours}{result[key].removeprefix(own)}"
+        return result
+
+
+def _document_id(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _operation(route: Route) -> Operation:

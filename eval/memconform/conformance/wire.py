@@ -206,11 +206,14 @@ def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[Fault
     if request is None:
         return []
     faults = (
-        # The contract knows no reason to skip reranking in mode hybrid-rerank (core.mode.trace).
-        trace_fault(answer.trace.model_copy(update={"rerank_skip_reason": None}), request.mode),
+        # The contract knows no reason to skip a stage of a mode (core.mode.trace).
+        trace_fault(answer.trace.model_copy(update=_NO_REASONS), request.mode),
         ranking_fault(answer.chunks, request.top_k, ranks_all=False),
     )
     return [Fault(fault, fault.cause) for fault in faults if fault is not None]
+
+
+_NO_REASONS = {"rerank_skip_reason": None, "vector_skip_reason": None}
 
 
 def _parse(model: type[BaseModel], sent: bytes) -> JsonValue:

@@ -194,6 +194,8 @@ class Trace(Response):
     rerank_skip_reason: SkipJsonSchema[Annotated[str | None, BeforeValidator(_as_reason)]] = None
     """Why a search in mode hybrid-rerank was not reranked. The contract has no such key, because it
     has such a daemon serve hybrid; a run believes one that says it (`trace_fault`)."""
+    vector_skip_reason: SkipJsonSchema[Annotated[str | None, BeforeValidator(_as_reason)]] = None
+    """Why a search in a mode with vectors used none, likewise."""
     fell_back_to_bm25: Unknowable[bool] = Field(alias="fellBackToBm25")
     candidate_k: Unknowable[Count]
     search_ms: Unknowable[Milliseconds]
@@ -240,19 +242,33 @@ class SearchFault(str):
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
-RERANK_FAILURES = ("fail", "error", "timeout", "timed_out", "unavailable", "no_reranker")
-"""Parts of reasons for which reranking was skipped that say that the daemon could not rerank; any
+SKIP_FAILURES = (
+    *("fail", "error", "timeout", "timed_out", "unavailable"),
+    *("no_reranker", "no_embedder"),
+)
+"""Parts of reasons for which a stage was skipped that say that the daemon could not do it; any
 other reason says that it chose not to, such as `unanimity`."""
 
 
-def rerank_skip(trace: Trace | Mapping[str, Any]) -> str | None:
-    """Why a search in mode hybrid-rerank was not reranked, by its trace or a stored one, for a
-    report; None if it was reranked, or in another mode."""
+def skipped_stage(trace: Trace | Mapping[str, Any]) -> str | None:
+    """Which stage of its mode a search skipped and why, by its trace or a stored one, for a report;
+    None if it skipped none, or gives no reason."""
     stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
-    if stored.get("effectiveMode") != Mode.HYBRID_RERANK or stored.get("reranked") is not False:
-        return None
-    reason = stored.get("rerankSkipReason")
-    return " ".join(str(reason).split())[:_SHOWN_REASON] if reason else None
+    reranks = stored.get("effectiveMode") == Mode.HYBRID_RERANK
+    skipped = (
+        ("vectors", stored.get("embedderUsed") is False, "vectorSkipReason"),
+        ("reranking", reranks and stored.get("reranked") is False, "rerankSkipReason"),
+    )
+    reasons = [
+        f"{stage} ({_shown(stored[key])})"
+        for stage, is_skipped, key in skipped
+        if is_skipped and stored.get(key)
+    ]
+    return " and ".join(reasons) or None
+
+
+def _shown(reason: object) -> str:
+    return " ".join(str(reason).split())[:_SHOWN_REASON]
 
 
 _SHOWN_REASON = 60
@@ -261,7 +277,7 @@ _MOST_REASONS = 20
 
 
 def count_skip(counts: dict[str, int], reason: str | None) -> None:
-    """Count a reason for which reranking was skipped; None where it was not."""
+    """Count a stage that was skipped for a reason; None where none was."""
     if reason is not None:
         is_apart = reason in counts or len(counts) < _MOST_REASONS
         name = reason if is_apart else "other reasons"
@@ -279,16 +295,16 @@ def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
 def trace_fault(
     trace: Trace,
     requested: Mode,
-    rerank_failures: Sequence[str] = RERANK_FAILURES,
+    skip_failures: Sequence[str] = SKIP_FAILURES,
     *,
     found: bool = True,
 ) -> SearchFault | None:
     """Return how a trace contradicts the request or itself; None if it does not.
 
-    A value that the daemon's dialect does not have contradicts nothing. `rerank_failures` are the
-    parts of `rerank_skip_reason` that stand for a failure, in any case. Without anything `found`,
-    a vector mode may say that it used no embedder: daemons were seen to say so of a search whose
-    filter excludes every vector, and such a ranking cannot hide another mode.
+    A value that the daemon's dialect does not have contradicts nothing. `skip_failures` are the
+    parts of a reason for a skipped stage that stand for a failure, in any case. Without anything
+    `found`, a vector mode may say that it used no embedder: daemons were seen to say so of a search
+    whose filter excludes every vector, and such a ranking cannot hide another mode.
     """
     effective = trace.effective_mode
     if trace.requested_mode not in (None, requested):
@@ -299,25 +315,25 @@ def trace_fault(
         return SearchFault(message, cause)
     if effective is Mode.AUTO:
         return _contradiction("effectiveMode is auto, which is not a search mode")
-    return (
-        None if effective is None else _mode_fault(trace, effective, rerank_failures, found=found)
-    )
+    return None if effective is None else _mode_fault(trace, effective, skip_failures, found=found)
 
 
 def _mode_fault(
-    trace: Trace, effective: Mode, rerank_failures: Sequence[str], *, found: bool
+    trace: Trace, effective: Mode, skip_failures: Sequence[str], *, found: bool
 ) -> SearchFault | None:
     """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return _contradiction(f"fellBackToBm25 with effectiveMode {effective.value}")
+    skipped = []
     if effective in _VECTOR_MODES and trace.embedder_used is False and found:
-        return _contradiction(f"effectiveMode {effective.value} without an embedder")
+        skipped.append((trace.vector_skip_reason, "without an embedder"))
     if effective is Mode.HYBRID_RERANK and trace.reranked is False:
-        cause = "effectiveMode hybrid-rerank without reranking"
-        reason = trace.rerank_skip_reason
+        skipped.append((trace.rerank_skip_reason, "without reranking"))
+    for reason, stage in skipped:
+        cause = f"effectiveMode {effective.value} {stage}"
         if reason is None:
             return _contradiction(cause)
-        if any(failure.casefold() in reason.casefold() for failure in rerank_failures):
+        if any(failure.casefold() in reason.casefold() for failure in skip_failures):
             return SearchFault(f"{cause}: {reason}", cause)
     return None
 
@@ -327,9 +343,13 @@ def _contradiction(message: str) -> SearchFault:
     return SearchFault(message, message)
 
 
-def ranks_all(effective: Mode | None, query: str) -> bool:
-    """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms."""
-    return effective in _VECTOR_MODES and bool(terms(query))
+def ranks_all(trace: Trace, query: str) -> bool:
+    """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms.
+
+    One that says why it used none does not, if `trace_fault` accepts the reason.
+    """
+    skips_vectors = trace.embedder_used is False and trace.vector_skip_reason is not None
+    return trace.effective_mode in _VECTOR_MODES and bool(terms(query)) and not skips_vectors
 
 
 def score_rise(scores: Sequence[float]) -> SearchFault | None:

@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
 from memconform.contract.ask import StreamError
-from memconform.contract.core import RERANK_FAILURES, Filters, Trace
+from memconform.contract.core import SKIP_FAILURES, Filters, Trace
 from memconform.contract.dialect_keys import (
     MISSING,
     DialectError,
@@ -116,11 +116,12 @@ class Dialect(Table):
     failures: list[str] = Field(default_factory=lambda: list(FAILURES))
     """What reports a failure in a success or an event: `key`, if it holds a value, or `key=value`,
     in any object outside arrays; or a place from the top, its keys joined by `.`."""
-    rerank_failures: list[str] = Field(default_factory=lambda: list(RERANK_FAILURES))
-    """Parts of `rerankSkipReason` of a trace that say that the daemon could not rerank: its search
-    in mode hybrid-rerank is not measured. With any other reason it is."""
-    paths: PathMapping = PathMapping()
-    auth: Auth = Auth()
+    skip_failures: list[str] = Field(default_factory=lambda: list(SKIP_FAILURES))
+    """Parts of `rerankSkipReason` and `vectorSkipReason` of a trace that say that the daemon could
+    not do that stage: its search is not measured. With any other reason it is."""
+    # Without their validators, which nothing else needs: those of the dialect include them.
+    paths: PathMapping = PathMapping.model_construct()
+    auth: Auth = Auth.model_construct()
     choices: list[Choice] = Field(default_factory=list)
 
     @model_validator(mode="after")

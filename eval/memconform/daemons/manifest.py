@@ -201,9 +201,10 @@ class Manifest(_Table):
     """Programs that must be on PATH."""
     build: Build | None = None
     serve: Serve
-    env: Env = Env()
-    ready: Ready = Ready()
-    seed: Seed = Seed()
+    # Without their validators, which nothing else needs: those of the manifest include them.
+    env: Env = Env.model_construct()
+    ready: Ready = Ready.model_construct()
+    seed: Seed = Seed.model_construct()
     dialect: Annotated[Dialect, BeforeValidator(load_dialect)] | None = None
     upstream: UpstreamSettings | None = None
     known: KnownFailures | None = None
@@ -269,7 +270,7 @@ def _unservable(manifest: Manifest) -> Iterator[str]:
     if manifest.build is not None or manifest.requires:
         table = "[build]" if manifest.build is not None else "requires"
         yield f"{table}: {_STARTED_BY_OTHERS} need a build or a program; remove it"
-    if manifest.env != Env():
+    if manifest.env.set or manifest.env.pass_:
         yield f"[env]: {_STARTED_BY_OTHERS} set its variables; set them where you start it"
     if manifest.upstream is not None:
         yield f"[upstream]: {_STARTED_BY_OTHERS} choose its models; set them where you start it"

@@ -109,7 +109,7 @@ class SdkRunner(ABC):
     """Embedders that the SDK claims; None claims all."""
     optional_modes: tuple[Mode, ...] = ()
     """Modes whose availability depends on the user's configuration."""
-    seed: Seed = Seed()
+    seed: Seed = Seed.model_construct()
     dialect: Dialect | None = None
     """How its wire differs from the contract's; None if it speaks the contract."""
     upstream: UpstreamKind = "own"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from memconform.contract.wire import Profile
@@ -14,17 +15,21 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Daemon, Launch, RestartableDaemon, SdkRunner
 
-_MANIFEST = Manifest(
-    name="upstream",
-    language="python",
-    serve=Serve(
-        argv=["{python}", "-m", "memconform.upstream", "{host}", "{port}"], port="announced"
-    ),
-    # Where it caches the vectors of its model.
-    env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME"]}),
-    # A manifest must claim something; nobody tests the upstream for it.
-    capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
-)
+
+@cache
+def _manifest() -> Manifest:
+    """How it starts; built on use, because few runs have it and its schema takes a while."""
+    return Manifest(
+        name="upstream",
+        language="python",
+        serve=Serve(
+            argv=["{python}", "-m", "memconform.upstream", "{host}", "{port}"], port="announced"
+        ),
+        # Where it caches the vectors of its model.
+        env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME"]}),
+        # A manifest must claim something; nobody tests the upstream for it.
+        capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
+    )
 
 
 @asynccontextmanager
@@ -35,7 +40,7 @@ async def scripted_upstream(folder: Path, run_id: str) -> AsyncIterator[Daemon]:
         DaemonError: if it does not start.
     """
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
-    runner = ManifestRunner(_MANIFEST, folder)
+    runner = ManifestRunner(_manifest(), folder)
     launch = Launch(run_id=f"{run_id}-upstream", folder=folder)
     async with runner.serve(launch) as upstream:
         yield upstream

@@ -187,7 +187,7 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
             "first_gold_rank": min(ranks, default=None),
             "gold_retrieved": set(gold) <= set(ranking) if gold else None,
             "rises": record.rises,
-            "rerank_skip": record.rerank_skip,
+            "skipped_stage": record.skipped_stage,
             "null_chunks": record.null_chunks,
             "is_short": record.is_short,
             "retrieval_ms": record.latency_ms,

@@ -1,9 +1,10 @@
 """One daemon that is filled with a copy of the shared brain, and searched."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from memconform.bench.daemon_index import require_complete, require_strategy
 from memconform.bench.daemon_session import DaemonSession
@@ -16,8 +17,8 @@ from memconform.contract.core import (
     RetrievalParams,
     SearchRequest,
     SearchResponse,
-    rerank_skip,
     score_rise,
+    skipped_stage,
 )
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -25,6 +26,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
+from memconform.ingest.documents import Document
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.records import SeedRecord
@@ -32,8 +34,12 @@ from memconform.ingest.seeding import SeededBrain, adopted_brain, seeded_brain
 from memconform.ingest.verification import IndexVerifier
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit
-from memconform.replay.placement import Placement, has_prefixes, session_filter
+from memconform.replay.placement import Placement, has_prefixes, joint_prefix, session_filter
 from memconform.replay.records import RetrievalSettings
+
+_TRIED = 3
+"""Documents by whose words it is tried whether filters leave anything to find."""
+_QUERY_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Retrieved:
     """Of its own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; None if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null."""
@@ -96,6 +102,41 @@ class BrainIndex:
         self._usable_monitor()
         await self.verification.verify()
 
+    async def require_filters_find(self, documents: Iterable[Document]) -> None:
+        """Check that the filters by folders leave something to find.
+
+        A daemon to which they mean other folders finds nothing for any question, which would be a
+        score of 0. Some documents that match are searched for by their own words.
+
+        Raises:
+            DaemonError: if nothing is found for one of them (`filters_find_nothing`), or the daemon
+                died.
+        """
+        filters = self._folder_filters()
+        if not filters.model_dump(exclude_none=True):
+            return
+        matching = (each for each in documents if self._matches(each.path, (), filters))
+        for document in islice(matching, _TRIED):
+            *_, body = bodies(document.content)
+            words = " ".join(body.decode().split()[:_QUERY_WORDS])
+            request = SearchRequest(
+                query=words, top_k=self.settings.top_k, mode=self.settings.mode, filters=filters
+            )
+            try:
+                answer, _ = await self._usable_monitor().call(
+                    self.session.client.search(self.brain, request)
+                )
+            except CallError:
+                # The questions fail on it too, and each reports it with its request.
+                return
+            if not answer.chunks and terms(words):
+                raise DaemonError(
+                    "with --actor-scope, --actor-project and --actor-path-prefix, nothing is found"
+                    f" by the words of {document.path}, which they include",
+                    code="filters_find_nothing",
+                    hint="omit the filters, or fix the SDK (core.filter)",
+                )
+
     async def search(self, question: Question, prefix: str | None = None) -> Retrieved:
         """Search the brain for a question.
 
@@ -133,7 +174,7 @@ class BrainIndex:
             answer.trace.search_ms,
             timings.daemon_ms,
             rises=_rises(answer.chunks),
-            rerank_skip=rerank_skip(answer.trace),
+            skipped_stage=skipped_stage(answer.trace),
             null_chunks=answer.was_null,
             is_short=not is_complete,
         )
@@ -170,7 +211,7 @@ class BrainIndex:
             daemon_ms=timings.daemon_ms,
             answer=asked.text,
             rises=_rises(asked.retrieve.chunks),
-            rerank_skip=rerank_skip(asked.retrieve.trace),
+            skipped_stage=skipped_stage(asked.retrieve.trace),
             null_chunks=asked.retrieve.was_null,
             is_short=not is_complete,
         )
@@ -207,11 +248,8 @@ class BrainIndex:
         self, question: Question, sessions: Collection[str], prefix: str | None
     ) -> RetrievalParams:
         settings = self.settings
-        filters = Filters(
-            path_prefix=prefix or settings.path_prefix,
-            session_ids=session_filter(sessions) if settings.session_filter else None,
-            scope=settings.scope,
-            project=settings.project,
+        filters = self._folder_filters(prefix).model_copy(
+            update={"session_ids": session_filter(sessions) if settings.session_filter else None}
         )
         asked_at = to_date_time(question.question_date)
         return RetrievalParams(
@@ -221,6 +259,23 @@ class BrainIndex:
             rerank_top_n=settings.rerank_top_n,
             filters=filters if filters.model_dump(exclude_none=True) else None,
         )
+
+    def _folder_filters(self, prefix: str | None = None) -> Filters:
+        """The filters of the settings by folders, with another prefix if one is given.
+
+        A daemon with a dialect stores documents in folders of its own, of which its scopes and
+        projects say nothing; to it the same is said by a prefix, which the dialect translates.
+        """
+        settings = self.settings
+        filters = Filters(
+            path_prefix=prefix or settings.path_prefix,
+            scope=settings.scope,
+            project=settings.project,
+        )
+        if self.is_own:
+            return filters
+        folders = filters.model_dump(include={"path_prefix", "scope", "project"})
+        return Filters(path_prefix=joint_prefix(**folders))
 
     def _require_filtered(
         self, chunks: Sequence[Chunk], sessions: Collection[str], filters: Filters | None

@@ -44,9 +44,21 @@ def has_prefixes(
     path: str, *, path_prefix: str | None, scope: str | None, project: str | None
 ) -> bool:
     """Whether a path begins as the filters say (core.filter)."""
+    return all(path.startswith(prefix) for prefix in _prefixes(path_prefix, scope, project))
+
+
+def joint_prefix(*, path_prefix: str | None, scope: str | None, project: str | None) -> str | None:
+    """The one prefix that says what filters say together; None without filters.
+
+    A document that matches all of them begins with each, so that the longest includes the others.
+    """
+    return max(_prefixes(path_prefix, scope, project), key=len, default=None)
+
+
+def _prefixes(path_prefix: str | None, scope: str | None, project: str | None) -> list[str]:
     prefixes = (
         path_prefix,
         _SCOPES[scope] if scope else None,
         f"{FACTS}{project}/" if project else None,
     )
-    return all(path.startswith(prefix) for prefix in prefixes if prefix)
+    return [prefix for prefix in prefixes if prefix]

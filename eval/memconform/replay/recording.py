@@ -24,7 +24,7 @@ def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
         daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
         rises=retrieved.rises,
-        rerank_skip=retrieved.rerank_skip,
+        skipped_stage=retrieved.skipped_stage,
         null_chunks=retrieved.null_chunks,
         is_short=retrieved.is_short,
         redacted=secret,

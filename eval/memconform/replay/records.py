@@ -102,7 +102,7 @@ class RetrievalRecord(Record):
     """The longest time that the daemon says it took; null if it does not say."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
@@ -160,7 +160,7 @@ class LmeQuestion(Record):
     """Whether all of them are among the hits; null of questions without an answer."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
-    rerank_skip: str | None = None
+    skipped_stage: str | None = None
     """Why a search in mode hybrid-rerank was not reranked; null if it was."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
@@ -252,7 +252,7 @@ class LmeResult(HostOrigin, ReportHeader):
     retrieval: dict[str, Estimate]
     """recall_any, recall_all and ndcg at k of the sessions with an answer, in percent; empty unless
     every question with such sessions was measured."""
-    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    skipped_stages: dict[str, int] = Field(default_factory=dict)
     """Number of questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     rising_scores: int = 0
     """Number of questions with a ranking in which a score rises, which `--rank-by position`

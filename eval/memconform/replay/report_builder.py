@@ -101,7 +101,7 @@ class ResultBuilder:
             ),
             scores=scores,
             retrieval=_retrieval(plan, rows) if part.control is None else {},
-            rerank_skips=count_skips(row.rerank_skip for row in rows),
+            skipped_stages=count_skips(row.skipped_stage for row in rows),
             rising_scores=sum(row.rises for row in rows),
             short_rankings=sum(row.is_short for row in rows),
             null_lists=sum(row.null_chunks for row in rows),

@@ -95,6 +95,7 @@ class PartRetrieval:
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)
                     self._journal.require_version(session.version)
+                    await index.require_filters_find(plan.brain.documents())
                     emit(BrainIndexed(part.name, index.record))
                     await self.turn.wait()
                     await self._ask_all(index, emit)

@@ -50,7 +50,7 @@ async def answer_with_tools(
         sum(each.latency_ms or 0 for each in searches),
         answer=answer.answer,
         rises=any(each.rises for each in searches),
-        rerank_skip=next(filter(None, (each.rerank_skip for each in searches)), None),
+        skipped_stage=next(filter(None, (each.skipped_stage for each in searches)), None),
         null_chunks=any(each.null_chunks for each in searches),
         is_short=any(each.is_short for each in searches),
     )

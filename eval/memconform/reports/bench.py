@@ -273,8 +273,8 @@ def _row_notes(row: Row) -> Iterator[str]:
         yield f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
     if row.short_rankings:
         yield f"{name}: {short_rankings(row.short_rankings)}"
-    if row.rerank_skips:
-        yield f"{name}: reranking {skipped(row.rerank_skips, row.queries)}"
+    if row.skipped_stages:
+        yield f"{name}: stages {skipped(row.skipped_stages, row.queries)}"
     if row.null_lists:
         yield f"{name}: {null_lists(row.null_lists)}"
     if row.unanswered:

@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from memconform.contract.names import Mode
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -171,9 +170,9 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
-    if summary.rerank_skips:
-        reranked = summary.served_modes.get(Mode.HYBRID_RERANK, 0)
-        rows.append(("reranking", skipped(summary.rerank_skips, reranked)))
+    if summary.skipped_stages:
+        searches = sum(summary.served_modes.values())
+        rows.append(("stages", skipped(summary.skipped_stages, searches)))
     if summary.rising_scores:
         rankings = plural(summary.rising_scores, "ranking")
         rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
@@ -207,7 +206,7 @@ def short_rankings(count: int) -> str:
 
 
 def skipped(reasons: Mapping[str, int], total: int) -> str:
-    """Describe why so many of `total` questions or queries were not reranked."""
+    """Describe why so many of `total` questions or queries lacked a stage of their mode."""
     counted = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
     return f"skipped on {sum(reasons.values())} of {total} questions: {counted}"
 

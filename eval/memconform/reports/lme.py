@@ -116,8 +116,8 @@ def show_lme(finished: ReplayFinished, *, quiet: bool = False) -> None:
 def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
     """Lines for each SDK that did not rerank, whose scores contradict its order, or found null."""
     for result in results:
-        if result.rerank_skips:
-            yield f"{result.sdk}: reranking {skipped(result.rerank_skips, result.questions_run)}"
+        if result.skipped_stages:
+            yield f"{result.sdk}: stages {skipped(result.skipped_stages, result.questions_run)}"
         if result.rising_scores:
             questions = plural(result.rising_scores, "question")
             yield (

@@ -91,6 +91,11 @@ def tables(checkout: Path) -> list[Table]:
         ),
         Table(checkout / "docs" / "ANSWERS.md", "answers", _answers_table(answers)),
         Table(checkout / "docs" / "REPLAY.md", "replay", _replay_table(replayed)),
+        Table(
+            checkout / "docs" / "DIALECTS.md",
+            "public",
+            _public_table(_read(published / "public.json")["rows"]),
+        ),
     ]
 
 
@@ -229,6 +234,15 @@ def _replay_table(published: PublishedReplay) -> str:
     questions, verdict = results[0].questions_run, published.parity.verdict.value
     about = f"{plural(questions, 'question')} of the file {results[0].dataset_sha[:12]}…; {verdict}"
     return "\n".join([*lines, "", f"{about}.", ""])
+
+
+def _public_table(rows: Sequence[dict[str, Any]]) -> str:
+    """What each command says of each public daemon."""
+    lines = markdown_table(
+        ["memconform …", *rows[0]["cells"]],
+        [[row["command"], *row["cells"].values()] for row in rows],
+    )
+    return "\n".join([*lines, ""])
 
 
 def _by_date(row: Row) -> bool:

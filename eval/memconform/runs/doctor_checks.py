@@ -66,7 +66,12 @@ class Checks:
     async def version(self) -> str:
         version = await read_version(self._client)
         if version is None:
-            return "the dialect has none; the process and its port identify the daemon"
+            known_by = (
+                "the process and its port identify"
+                if self._daemon.process
+                else "nothing identifies"
+            )
+            return f"the dialect has none; {known_by} the daemon"
         contract = "" if version.contract is None else f", contract {version.contract}"
         return f"{version.name or 'version'} {version.version}{contract}"
 

@@ -9,6 +9,7 @@ from itertools import chain
 
 from memconform.client.client import ContractClient
 from memconform.contract.core import Version
+from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
@@ -30,7 +31,13 @@ from memconform.runs.events import (
 from memconform.runs.journal import Journal
 from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import advise, open_brain, read_version, verify_claims
+from memconform.runs.preflight import (
+    advise,
+    open_brain,
+    read_version,
+    require_same_auto,
+    verify_claims,
+)
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
@@ -170,6 +177,8 @@ async def _stages(
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
             auto_modes = await verify_claims(client, plan, runner, brain, query)
+            if plan.settings.mode is Mode.AUTO:
+                require_same_auto(auto_modes, journal.adopted_modes)
         verifier = IndexVerifier(
             client, daemon, counts, seeded, facts.version, proving=plan.reverify
         )

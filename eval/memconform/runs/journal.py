@@ -68,6 +68,8 @@ class Journal:
         self._proofs = Proofs()
         self.written = 0
         """Number of attempts so far."""
+        self.adopted_modes: set[str] = set()
+        """Modes in which the attempts of an earlier run were served."""
         self._lines.append(header)
         try:
             # Opened once: opening takes 6 us, seeking 0.1 us.
@@ -156,6 +158,8 @@ class Journal:
             elif not records.measured:
                 continue
             self.copy_attempt(records)
+            if records.retrieval is not None:
+                self.adopted_modes.add(records.retrieval.mode)
         if self.written:
             self.write_statement(IndexVerified(attempts=self.written, reproof=reverify))
 

@@ -1,14 +1,14 @@
 """Checks before the first question: version, brain and claimed modes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
 from memconform.contract.core import Brain, SearchRequest, Version
-from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.contract.wire import CONTRACT_VERSION, UNCONFIRMED, Mode
 from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
@@ -143,6 +143,19 @@ async def verify_claims(
         if mode is Mode.AUTO and served is not None:
             auto_modes = (served,)
     return auto_modes
+
+
+def require_same_auto(now: tuple[Mode, ...] | None, before: Collection[str]) -> None:
+    """Raise DaemonError `mode_not_served` if a resumed run served `auto` in another mode."""
+    others = sorted({*before} - {UNCONFIRMED, *(mode.value for mode in now or ())})
+    if now is not None and others:
+        raise DaemonError(
+            f"auto is served as {now[0].value}, but was served as {' and '.join(others)} in the run"
+            " that is resumed",
+            code="mode_not_served",
+            hint=f"start a new run, or configure the daemon as it was, or use --mode {others[0]}"
+            " in a new run",
+        )
 
 
 def auto_claim(runner: SdkRunner) -> tuple[Mode, ...] | None:

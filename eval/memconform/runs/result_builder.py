@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memconform.client.timing import is_short, short_latencies
-from memconform.contract.core import count_skip, rerank_skip, score_rise
+from memconform.contract.core import count_skip, score_rise, skipped_stage
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
@@ -57,7 +57,7 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
-        self._rerank_skips: dict[str, int] = {}
+        self._skipped_stages: dict[str, int] = {}
         self._rising = 0
         self._null_lists = 0
         self._short = 0
@@ -137,7 +137,7 @@ class ResultBuilder:
         if result.trace is not None:
             self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
             if result.verdict.measured:
-                count_skip(self._rerank_skips, rerank_skip(result.trace))
+                count_skip(self._skipped_stages, skipped_stage(result.trace))
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
         self._null_lists += result.null_chunks
         if result.timings is not None:
@@ -183,7 +183,7 @@ class ResultBuilder:
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
-            rerank_skips=self._rerank_skips,
+            skipped_stages=self._skipped_stages,
             rising_scores=self._rising,
             null_lists=self._null_lists,
             short_latencies=self._short,

@@ -294,7 +294,7 @@ class RunSummary(Record):
     served_modes: dict[str, int]
     """Number of questions by the mode that was served, whatever mode was requested; `unconfirmed`
     where no trace confirms one."""
-    rerank_skips: dict[str, int] = Field(default_factory=dict)
+    skipped_stages: dict[str, int] = Field(default_factory=dict)
     """Measured questions in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     rising_scores: int = 0
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""

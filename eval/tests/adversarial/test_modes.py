@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,19 @@ async def _run(
     mode: Mode = Mode.AUTO,
     scenario: str = "search-retrieve-only",
     forgets: str = "",
+    resumed: Path | None = None,
 ) -> RunResult:
     plan = plan_of(FaultyRun((), scenario, 1, mode), write_dataset(folder), folder)
+    plan = replace(plan, resumed=resumed)
     async for event in execute(plan, _Runner(_Daemon(says, forgets=forgets), modes)):
         if isinstance(event, RunFinished):
             return RunResult.model_validate_json(event.result.read_bytes())
     raise AssertionError("the run ended without its result")
+
+
+def _journal(folder: Path, result: RunResult) -> Path:
+    [journal] = folder.glob(f"*/runs/{result.run_id}/journal.jsonl")
+    return journal
 
 
 def _errors(result: RunResult) -> dict[str, str]:
@@ -107,6 +115,21 @@ async def test_auto_stands_for_one_mode_in_all_questions(tmp_path: Path) -> None
     assert error is not None
     assert "auto, which stands for hybrid here, but the daemon served bm25" in error.message
     assert "--mode bm25" in error.hint
+
+
+async def test_a_resumed_run_serves_auto_as_before(tmp_path: Path) -> None:
+    def fails_once(mode: str, query: str) -> dict[str, Any]:
+        lie = {"requestedMode": "magic"} if "box7?" in query else {}
+        return _HYBRID | lie if mode == "auto" else {}
+
+    first = await _run(tmp_path, fails_once)
+    assert _errors(first) == {"q7": "bad_trace"}
+    journal = _journal(tmp_path, first)
+    other = await _run(tmp_path, _auto_is(_BM25), resumed=journal)
+    assert other.incident is not None
+    assert (other.incident.code, other.pass_rate) == ("mode_not_served", None)
+    same = await _run(tmp_path, _auto_is(_HYBRID), resumed=journal)
+    assert (_errors(same), same.served_modes) == ({}, {"hybrid": QUESTIONS})
 
 
 async def test_auto_below_the_claim_is_one_finding_with_the_flag_to_type(tmp_path: Path) -> None:
@@ -155,7 +178,7 @@ async def test_a_daemon_that_says_why_it_skipped_reranking_is_measured(tmp_path:
     says = _skips("box1", {"rerankSkipReason": "unanimity"})
     result = await _run(tmp_path, says, **_RERANKS)  # type: ignore[arg-type]
     assert (_errors(result), result.served_modes) == ({}, {"hybrid-rerank": QUESTIONS})
-    assert result.rerank_skips == {"unanimity": 11}
+    assert result.skipped_stages == {"reranking (unanimity)": 11}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +188,7 @@ async def test_reranking_that_failed_or_was_skipped_in_silence_is_not_measured(
     tmp_path: Path, reason: dict[str, str]
 ) -> None:
     result = await _run(tmp_path, _skips("box3?", reason), **_RERANKS)  # type: ignore[arg-type]
-    assert (_errors(result), result.rerank_skips) == ({"q3": "bad_trace"}, {})
+    assert (_errors(result), result.skipped_stages) == ({"q3": "bad_trace"}, {})
     error = result.questions[3].error
     assert error is not None
     assert "hybrid-rerank without reranking" in error.message

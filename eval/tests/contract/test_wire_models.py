@@ -96,7 +96,10 @@ def test_events_match_the_contract() -> None:
     ],
 )
 def test_which_searches_rank_every_chunk(mode: Mode, query: str, expected: bool) -> None:  # noqa: FBT001
-    assert ranks_all(mode, query) is expected
+    trace = Trace.model_validate_json(json.dumps(_TRACE | {"effectiveMode": mode.value}))
+    assert ranks_all(trace, query) is expected
+    skips = {"embedder_used": False, "vector_skip_reason": "no_vector_hits"}
+    assert not ranks_all(trace.model_copy(update=skips), query)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,25 @@ def test_skipped_reranking_is_believed_with_a_reason_that_is_no_failure(
     assert (trace_fault(trace, Mode.HYBRID_RERANK, ["unanim"]) is None) == (
         isinstance(reason, str) and reason not in ("", "unanimity")
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "fault"),
+    [
+        (None, "without an embedder"),
+        ("no_vector_hits", None),
+        ("vector_error", "without an embedder: vector_error"),
+        ("no_embedder", "without an embedder: no_embedder"),
+    ],
+)
+def test_skipped_vectors_are_believed_with_a_reason_that_is_no_failure(
+    reason: str | None, fault: str | None
+) -> None:
+    """A daemon whose filter by date leaves no vector was not measured in mode hybrid."""
+    modes = {"requestedMode": "hybrid", "effectiveMode": "hybrid"}
+    body = _TRACE | modes | {"embedderUsed": False, "vectorSkipReason": reason}
+    found = trace_fault(Trace.model_validate_json(json.dumps(body)), Mode.HYBRID)
+    assert found is None if fault is None else found is not None and found.endswith(fault)
 
 
 def test_a_vector_search_that_found_nothing_may_have_used_no_embedder() -> None:

@@ -19,7 +19,7 @@ from tests.conftest import CHECKOUT, WAIT_SECONDS, Ended, processes_of, runnable
 from tests.program import PROGRAM
 
 _CREATE_RULE = (
-    "core.brain.create: The daemon MUST answer 201 when it creates a brain,"
+    "core.brain.create (interchange): The daemon MUST answer 201 when it creates a brain,"
     " and 409 if the id exists."
 )
 QUICK = ("--case", "brain-create", "--case", "search-empty-brain", "--case", "version*")

@@ -83,6 +83,43 @@ def test_retrieval_is_measured_and_its_modes_are_confirmed(installed: Call) -> N
         assert measured + (counts["protocol_error"] if "go" in sdk else 0) == 90, ended.err
 
 
+@pytest.mark.parametrize("upstream", ["own", "scripted"])
+def test_the_default_mode_is_measured_where_doctor_says_ok(installed: Call, upstream: str) -> None:
+    """It was `mode_not_served` on two of the three, right after `doctor` had said ok."""
+    flags = ("--upstream", upstream)
+    ended = installed(
+        *("run", *_sdks(), *flags, "--dataset", "smoke", "--seed-reference-brain"),
+        *("--scorer", "exact", "--floor", "0.9", "--scenario", "search-retrieve-only"),
+        timeout=_BUILD_SECONDS,
+    )
+    results = _results(ended)
+    assert len(results) == len(_SDKS), ended.err
+    for sdk, result in results.items():
+        assert result["incident"] is None, ended.err
+        [mode] = result["served_modes"].items()
+        # Without an upstream, only the Python daemon has an embedder.
+        has_embedder = upstream == "scripted" or "py" in sdk
+        assert mode == ("hybrid" if has_embedder else "bm25", 20), sdk
+    for sdk in _SDKS:
+        step = installed("doctor", "--sdk", _MANIFESTS / sdk, *flags, timeout=_BUILD_SECONDS)
+        assert "FAIL search" not in step.out, step.out
+
+
+def test_reranking_is_measured_and_skipped_for_reasons(installed: Call) -> None:
+    ended = installed(
+        *("run", *_sdks(), "--upstream", "scripted", "--dataset", "smoke", "--scorer", "exact"),
+        *("--seed-reference-brain", "--mode", "hybrid-rerank", "--floor", "0.9"),
+        *("--scenario", "search-retrieve-only"),
+        timeout=_BUILD_SECONDS,
+    )
+    results = _results(ended)
+    assert len(results) == len(_SDKS), ended.err
+    for sdk, result in results.items():
+        assert result["served_modes"] == {"hybrid-rerank": 20}, sdk
+        assert set(result["skipped_stages"]) == {"reranking (unanimity)"}, sdk
+        assert 0 < result["skipped_stages"]["reranking (unanimity)"] < 20, sdk
+
+
 def test_the_findings_about_the_npm_daemon_fit_on_one_screen(installed: Call) -> None:
     sdk = ("--sdk", _MANIFESTS / "ts")
     ended = installed("conform", *sdk, timeout=_BUILD_SECONDS)

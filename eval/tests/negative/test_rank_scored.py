@@ -109,7 +109,7 @@ def test_a_reranker_that_says_why_it_did_not_run_is_counted_and_one_that_ran_is_
 ) -> None:
     ended = _run(memconform, rank_scored(), questions, "--mode", "hybrid-rerank")
     assert ended.code == 0, ended.out + ended.err
-    assert ended.result["rerank_skips"] == {"unanimity": _ASKED // 2}
+    assert ended.result["skipped_stages"] == {"reranking (unanimity)": _ASKED // 2}
     assert ended.result["rising_scores"] == _ASKED // 2
 
 

@@ -182,9 +182,8 @@ def test_reader_and_judges_have_caches_and_limits_of_their_own(
     flags = ("--actor", "gpt-4o", "--judge", "gpt-4o", "--judge-timeout", "2m")
     folders = ("--reader-cache-dir", str(tmp_path / "r"), "--judge-cache-dir", str(tmp_path / "j"))
     models = replay_models(_options(*flags, *folders))
-    session = LlmSession(
-        Ledger(None), policy=CallPolicy(deadline_s=30), env={"OPENAI_API_KEY": "k"}
-    )
+    policy = CallPolicy(deadline_s=30)  # short limit: nobody is asked
+    session = LlmSession(Ledger(None), policy=policy, env={"OPENAI_API_KEY": "k"})
     reader, [judge] = models.open_reader(session), models.open_judges(session)
     assert (reader.deadline_s, judge.deadline_s) == (30, 120)
     assert len({id(cache) for cache in (reader.cache, judge.cache, session.cache)}) == 3

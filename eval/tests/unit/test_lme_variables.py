@@ -178,6 +178,7 @@ def test_a_key_of_the_reranker_is_for_real_services(checkout: Path) -> None:
 
 def test_verbatim_retrieval_is_a_second_command(checkout: Path) -> None:
     variables = {"RUN_VERBATIM_RETRIEVAL": "1", "OUTPUT_ROOT": "out", "ACTOR_PROJECT": "p"}
+    # short limit: the command is printed, not run.
     ended = _call(checkout, "run_lme_modes.sh", variables, ["--timeout", "5"])
     first, second = ended.stdout.splitlines()
     assert first.endswith("--benchmark-mode oracle,full-context,real-retrieval --timeout 5 ")

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -13,11 +14,6 @@ from memconform.cli.main import cli
 from memconform.printing.commands import resume_command, suggested_command
 
 _ROOT = Path(memconform.__file__).parent
-
-_SUBJECT = frozenset(
-    {*("and", "cannot", "did", "ended", "for", "or", "reads", "starts", "takes", "that")}
-)
-"""Words behind the name where it is the subject of a sentence, and no command."""
 
 _VALUE = "VALUE"
 """Stands for what is known only when the text is printed."""
@@ -54,12 +50,16 @@ class _Texts(ast.NodeVisitor):
 
 
 def _commands_in(text: str) -> Iterator[list[str]]:
-    """The words of each command in a text."""
+    """The words of each command in a text.
+
+    Where the name is the subject of a sentence, a word follows that is no command, nor like one.
+    """
+    verbs = cli.list_commands(click.Context(cli))
     # An example may go over several lines.
     joined = re.sub(r"\\\n\s*", " ", text)
     for quoted, words in re.findall(r"(`?)\bmemconform ([a-z][^`\n;,()]*)", joined):
         command = words.rstrip(" .:").split()
-        if quoted or command[0] not in _SUBJECT:
+        if quoted or get_close_matches(command[0], verbs, cutoff=0.8):
             yield command
 
 
@@ -116,10 +116,22 @@ def test_commands_are_found_where_they_are_printed() -> None:
         assert any(name.startswith(f"{expected}:") for name in names), expected
 
 
-@pytest.mark.parametrize("words", ["nothing", "lme tri --nope", "conform findings RUN --resume X"])
-def test_a_command_that_does_not_exist_is_noticed(words: str) -> None:
-    [command] = _commands_in(f"try memconform {words}; or not")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try `memconform nothing`, or not",
+        "try memconform conforn --sdk mine",
+        "every check: memconform conform findings RUN --resume X; or not",
+        "use memconform lme tri --nope",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
+    [command] = _commands_in(text)
     assert _fault(command)
+
+
+def test_a_sentence_is_no_command() -> None:
+    assert list(_commands_in("a daemon that memconform does not start")) == []
 
 
 def test_a_command_is_quoted_for_a_shell() -> None:

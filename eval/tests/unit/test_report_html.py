@@ -216,7 +216,8 @@ def test_numbers_that_json_has_not_are_text() -> None:
         (["run", "--sdk", "my/daemon/sdk.toml", "--ids", "a"], "mine",
          ["run", "--sdk", "my/daemon/sdk.toml"]),
         (["rescore", "RUN"], "go",
-         ["run", "--dataset", "birds", "--scenario", "ask-basic", "--mode", "bm25", "--sdk", "go"]),
+         ["run", "--dataset", "birds.jsonl", "--scenario", "ask-basic", "--mode", "bm25", "--sdk",
+          "go"]),
     ],
 )  # fmt: skip
 def test_a_question_is_repeated_by_the_command_that_asked_it(

@@ -77,6 +77,7 @@ def test_a_stall_at_the_end_of_a_call_extends_the_whole_call(clock: _Clock) -> N
 
 
 def test_deadlines_start_after_a_write_and_the_latency_before_it(clock: _Clock) -> None:
+    # short limit: the clock is ours.
     call = CallClock(first=1, total=60)
     began, clock.now = clock.now, clock.now + _STALL
     call.sent(began)
@@ -94,6 +95,7 @@ async def test_a_stall_after_the_last_piece_of_a_request_is_part_of_the_latency(
         clock.now += _STALL
 
     stream = _CheckedStream(mock.Mock(write=write), _Backend(secure=False))
+    # short limit: the clock is ours.
     with timed(CallClock(first=1, total=60)) as call:
         # At the end of a body there is nothing to write, and nothing that starts a clock.
         for piece in (b"POST / HTTP/1.1", b"{}", b""):

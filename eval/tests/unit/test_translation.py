@@ -1,5 +1,6 @@
 """Cases speak the contract to a daemon that speaks a dialect."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -286,3 +287,18 @@ def test_a_scheme_without_a_token_is_sent_as_it_is() -> None:
     """It became `Bearer `, which no client can send: `GET /v1/brains: no response`."""
     plain = Translation(Dialect.model_validate({"keys": "any"}))
     assert plain.headers({"Authorization": "Bearer"}) == {"Authorization": "Bearer"}
+
+
+def test_ids_that_are_computed_from_paths_are_those_of_the_case() -> None:
+    """`documentId` is a hash of the path, which the dialect changes."""
+    translation = Translation(Dialect.model_validate({"paths": {"prefix": "kb/"}}))
+    own = hashlib.sha256(b"kb/a.md").hexdigest()[:32]
+    contract = hashlib.sha256(b"a.md").hexdigest()[:32]
+    body = {"chunks": [{"path": "kb/a.md", "documentId": own, "chunkId": f"{own}#1", "score": 1.0}]}
+    answer = translation.answer(f"POST {_BRAIN}/search", json.dumps(body).encode())
+    [chunk] = json.loads(answer)["chunks"]
+    assert (chunk["documentId"], chunk["chunkId"]) == (contract, f"{contract}#1")
+    other = {"chunks": [{"path": "kb/a.md", "documentId": "kb/a.md", "chunkId": None}]}
+    answer = translation.answer(f"POST {_BRAIN}/search", json.dumps(other).encode())
+    [chunk] = json.loads(answer)["chunks"]
+    assert (chunk["documentId"], chunk["chunkId"]) == ("kb/a.md", None)

@@ -220,7 +220,7 @@ async def test_latency_includes_the_time_in_which_the_harness_was_not_scheduled(
 
     monkeypatch.setattr(SocketStream, "write", write_and_be_busy)
     server.delay = _DELAY
-    async with _client(server, first=_LIMIT) as client:
+    async with _client(server, first=_LIMIT) as client:  # short limit: see above
         if kind == "ask":
             taken = (await client.ask("eval", AskRequest(question="?", top_k=5, mode=Mode.BM25)))[1]
         else:
