@@ -28,7 +28,7 @@ $1
   JUDGE_MODEL=claude-haiku-4-5   model that judges; empty: exact scoring
   READER_CACHE_DIR               folder for the replies of the model that answers
   JUDGE_CACHE_DIR                folder for the replies of the model that judges
-  RETRIEVAL_MODE=hybrid-rerank   mode of every search
+  RETRIEVAL_MODE=                mode of every search; empty: the best that all SDKs claim
   TOP_K=20                       chunks that a search returns
   CANDIDATE_K=60                 candidates of each leg
   RERANK_TOP_N=20                chunks that are reranked

@@ -23,6 +23,7 @@ from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode
 from memconform.fakes import null
+from memconform.fakes.wire import RawExchange, RawRequest, serving
 from tests.conftest import WAIT_SECONDS
 
 _LIMIT = 0.4
@@ -273,6 +274,28 @@ async def test_connections_are_reused(server: _Server) -> None:
         for _ in range(3):
             await asyncio.gather(*(client.health() for _ in range(8)))
         assert server.accepted <= 4
+
+
+async def test_connection_of_a_deletion_is_not_reused() -> None:
+    """A daemon that sends a body with 204 drops the connection during the next request."""
+    spoilt: list[asyncio.StreamWriter] = []
+
+    async def answer(request: RawRequest, exchange: RawExchange) -> None:
+        if exchange._writer in spoilt:
+            exchange.abort()
+        elif request.method == "DELETE":
+            spoilt.append(exchange._writer)
+            await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
+        else:
+            await exchange.json({"ok": True})
+
+    async with (
+        serving(answer, "127.0.0.1", 0) as port,
+        ContractClient(f"http://127.0.0.1:{port}") as client,
+    ):
+        for _ in range(3):
+            assert await client.delete_brain("b")
+            assert (await client.health()).ok
 
 
 async def test_connection_of_a_cancelled_call_is_not_reused(server: _Server) -> None:
