@@ -234,8 +234,12 @@ def require_complete(
     `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
     items in the answer.
 
+    By the contract a search with vectors ranks all chunks. A daemon with a `dialect` may leave some
+    out, such as near duplicates of better ones: its users get no more, so that is measured, unless
+    it found nothing or the request cut it.
+
     Returns:
-        Whether the ranking is complete; one of a daemon that drops duplicates may not be.
+        Whether the ranking is complete; one of a daemon with a dialect may not be.
 
     Raises:
         ContractViolatedError: if the ranking is too short (`short_ranking`).
@@ -244,7 +248,7 @@ def require_complete(
     truncated = len(answer.chunks) == top_k < chunks
     if ranked >= min(depth, items) or not (truncated or answer.trace.embedder_used):
         return True
-    if dialect is not None and dialect.drops_duplicates and answer.chunks and not truncated:
+    if dialect is not None and answer.chunks and not truncated:
         return False
     raise ContractViolatedError(
         "short_ranking",

@@ -117,10 +117,9 @@ class QueryRecord(Record):
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
     is_short: bool = False
-    """Whether it ranks fewer items than there are, which a dialect with `drops_duplicates` accepts.
-    """
+    """Whether it ranks fewer items than there are, as a daemon with a dialect may."""
     skipped_stage: str | None = None
-    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    """Which stage of its mode the search skipped, and why; null if it skipped none."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None

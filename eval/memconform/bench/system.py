@@ -35,7 +35,7 @@ class SearchResult:
     is_short: bool = False
     """Whether it ranks fewer items than there are, because the system drops near duplicates."""
     skipped_stage: str | None = None
-    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    """Which stage of its mode the search skipped, and why; None if it skipped none."""
     null_chunks: bool = False
     """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()

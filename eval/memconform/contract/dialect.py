@@ -95,9 +95,6 @@ class Dialect(Table):
     """Where documents are counted: in the brain, or by listing the stored documents."""
     rank_by: RankBy = "score"
     """`position` for a daemon that reorders its rankings without rescoring them."""
-    drops_duplicates: bool = False
-    """Whether a ranking may be shorter than requested, though there is more, because the daemon
-    drops chunks that are nearly equal to others."""
     routes: dict[Operation, str | Literal[False]] = Field(default_factory=dict)
     """`METHOD /path` by operation, with `{brain}` for the brain's id; False if there is none."""
     statuses: dict[Operation, int] = Field(default_factory=dict)

@@ -56,7 +56,7 @@ class Retrieved:
     rises: bool = False
     """Whether a score of the ranking rises."""
     skipped_stage: str | None = None
-    """Why a search in mode hybrid-rerank was not reranked; None if it was."""
+    """Which stage of its mode the search skipped, and why; None if it skipped none."""
     null_chunks: bool = False
     """Whether `chunks` was null."""
     is_short: bool = False

@@ -103,12 +103,11 @@ class RetrievalRecord(Record):
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     skipped_stage: str | None = None
-    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    """Which stage of its mode the search skipped, and why; null if it skipped none."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
     is_short: bool = False
-    """Whether a search had fewer hits than there are, which a dialect with `drops_duplicates`
-    accepts."""
+    """Whether a search had fewer hits than there are, as one of a daemon with a dialect may."""
     answer: str | None = None
     """Of the daemon's own reader, or of the agent."""
     turns: int = 0
@@ -161,7 +160,7 @@ class LmeQuestion(Record):
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     skipped_stage: str | None = None
-    """Why a search in mode hybrid-rerank was not reranked; null if it was."""
+    """Which stage of its mode the search skipped, and why; null if it skipped none."""
     null_chunks: bool = False
     """Whether `chunks` was null in a response that found nothing."""
     is_short: bool = False

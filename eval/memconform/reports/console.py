@@ -201,8 +201,8 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
 
 
 def short_rankings(count: int) -> str:
-    """Describe rankings that a daemon has shortened, as its dialect declares."""
-    return f"fewer hits than requested in {plural(count, 'ranking')}: it drops near duplicates"
+    """Describe rankings that a daemon with a dialect has shortened."""
+    return f"fewer hits than there are in {plural(count, 'ranking')}, ranked as it returned them"
 
 
 def skipped(reasons: Mapping[str, int], total: int) -> str:

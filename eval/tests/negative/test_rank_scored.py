@@ -109,8 +109,10 @@ def test_a_reranker_that_says_why_it_did_not_run_is_counted_and_one_that_ran_is_
 ) -> None:
     ended = _run(memconform, rank_scored(), questions, "--mode", "hybrid-rerank")
     assert ended.code == 0, ended.out + ended.err
-    assert ended.result["skipped_stages"] == {"reranking (unanimity)": _ASKED // 2}
-    assert ended.result["rising_scores"] == _ASKED // 2
+    reranked = sum("Which" in row["question"] for row in ended.result["questions"])
+    assert 0 < reranked < _ASKED
+    assert ended.result["skipped_stages"] == {"reranking (unanimity)": _ASKED - reranked}
+    assert ended.result["rising_scores"] == reranked
 
 
 def test_each_mode_of_a_bench_is_measured_in_both_indexes(

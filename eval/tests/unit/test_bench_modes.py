@@ -242,16 +242,17 @@ async def test_a_resumed_bench_keeps_the_rows_of_the_mode_that_was_proven(tmp_pa
     assert [row.measured for row in last.report.rows] == [True, True]
 
 
-@pytest.mark.parametrize("declared", [False, True])
-async def test_a_ranking_without_near_duplicates_is_measured_if_the_dialect_says_so(
-    tmp_path: Path, *, declared: bool
+@pytest.mark.parametrize("dialect", [None, Dialect()])
+async def test_a_ranking_without_near_duplicates_is_measured_of_a_daemon_with_a_dialect(
+    tmp_path: Path, dialect: Dialect | None
 ) -> None:
     """A public daemon returned 19 of 20 chunks, and the question was lost."""
-    runner = _Runner(_Daemon("shortens"), dialect=Dialect(drops_duplicates=declared))
+    runner = _Runner(_Daemon("shortens"), dialect=dialect)
     report, _, _ = await _bench(tmp_path, runner, modes="hybrid")
     row = _row(report, "hybrid")
-    assert (row.measured, row.short_rankings) == (declared, 6 if declared else 0)
-    assert declared or "short_ranking" in row.why[0]
+    is_foreign = dialect is not None
+    assert (row.measured, row.short_rankings) == (is_foreign, 6 if is_foreign else 0)
+    assert is_foreign or "short_ranking" in row.why[0]
 
 
 async def test_a_question_that_finds_null_is_measured_as_an_empty_ranking(tmp_path: Path) -> None:
