@@ -1,7 +1,7 @@
 """Asks one daemon every question; what it returns counts once the index was verified after it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from memconform.replay.manifest import DaemonRecord
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
-from memconform.replay.tool_loop import answer_with_tools
+from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
 from memconform.runs.loop import work_through
 
 _VERIFY_EVERY = 50
@@ -95,12 +95,20 @@ class PartRetrieval:
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)
                     self._journal.require_version(session.version)
-                    await index.require_filters_find(plan.brain.documents())
+                    await self._require_filters_find(index)
                     emit(BrainIndexed(part.name, index.record))
                     await self.turn.wait()
                     await self._ask_all(index, emit)
             finally:
                 self.daemon.measured(session)
+
+    async def _require_filters_find(self, index: BrainIndex) -> None:
+        """Raise DaemonError for a filter of the questions' searches that leaves nothing to find."""
+        prefixes: Iterable[str | None] = [None]
+        if self._plan.agent is not None:
+            prefixes = agent_prefixes(index.placement.project).values()
+        for prefix in prefixes:
+            await index.require_filters_find(self._plan.brain.documents(), prefix)
 
     async def _ask_all(self, index: BrainIndex, emit: Callable[[QuestionRetrieved], None]) -> None:
         unverified: list[RetrievalRecord] = []

@@ -1,11 +1,13 @@
 """Commands that repeat a request: never longer than a shell takes, and exact."""
 
 import contextlib
+import json
 import shlex
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memconform import redaction
 from memconform.client.recorder import LONGEST_INLINE, Exchange, keep_bodies
 from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.conformance.step_result import StepResult
@@ -80,7 +83,23 @@ def test_a_short_body_stays_in_the_command(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_a_command_says_what_it_lacks() -> None:
-    assert _exchange(b"x" * 10_000).curl().endswith("--data-binary @FILE-OF-10000-BYTES")
+    assert _exchange(b"x" * 70_000).curl().endswith("--data-binary @FILE-OF-70000-BYTES")
+
+
+def test_without_a_folder_a_long_question_stays_in_the_command() -> None:
+    question = json.dumps({"question": "long " * 2_000}).encode()
+    command = _exchange(question).curl()
+    assert shlex.split(command)[-2:] == ["--data-raw", question.decode()]
+
+
+def test_a_file_of_a_secret_is_named_by_what_is_in_it(tmp_path: Path) -> None:
+    redaction.hide("a-secret-token")
+    bodies = BodyFiles(tmp_path)
+    names = [bodies.keep(f"key: {key}".encode()) for key in ("a-secret-token", redaction.MASK)]
+    assert names[0] == names[1]
+    content = (tmp_path / names[0]).read_bytes()
+    assert content == f"key: {redaction.MASK}".encode()
+    assert names[0].endswith(sha256(content).hexdigest())
 
 
 _Received = tuple[str, str | None, bytes]
