@@ -24,7 +24,6 @@ from memconform.cli.lme_ports import port_of
 from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
 from memconform.cli.planning import ALL
 from memconform.cli.values import request_headers
-from memconform.client.recorder import keep_bodies
 from memconform.client.timing import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
@@ -58,7 +57,6 @@ from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.opening import open_session
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
-from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import new_run_id
 from memconform.storage.writing import replacing
 from memconform.user_cache import cache_folder
@@ -172,10 +170,7 @@ class _Work:
                 self.data.sessions.drop_turns()
             plan = self._plan(session, brain, runners, modes, session_filter)
             run_id = new_run_id(self.started, self.kind, "replay")
-            with (
-                LmeConsole(plan, quiet=options.quiet) as console,
-                keep_bodies(BodyFiles(self.folder).keep_from_here),
-            ):
+            with LmeConsole(plan, quiet=options.quiet) as console:
                 finished = await dispatch(replay(plan, run_id), [console.handle])
             spent = dollars(session.ledger.committed)
         if not isinstance(finished, ReplayFinished):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from memconform.bench.daemon_session import daemon_session
 from memconform.client.failures import CallError
-from memconform.client.recorder import record_exchanges
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
@@ -136,19 +135,14 @@ class PartRetrieval:
 
     async def _ask(self, index: BrainIndex, question: Question) -> RetrievalRecord:
         plan = self._plan
-        with record_exchanges() as exchanges:
-            try:
-                if plan.agent is not None:
-                    return await self._ask_agent(plan.agent, index, question)
-                if plan.settings.endpoint_style == "full":
-                    return retrieval_record(question.id, await index.ask(question))
-                return retrieval_record(question.id, await index.search(question))
-            except CallError as error:
-                curl = exchanges[-1].curl() if exchanges else ""
-                return _failed(
-                    question,
-                    Failure(code=error.code, message=error.message, body=error.body, curl=curl),
-                )
+        try:
+            if plan.agent is not None:
+                return await self._ask_agent(plan.agent, index, question)
+            if plan.settings.endpoint_style == "full":
+                return retrieval_record(question.id, await index.ask(question))
+            return retrieval_record(question.id, await index.search(question))
+        except CallError as error:
+            return _failed(question, Failure(code=error.code, message=error.message))
 
     async def _ask_agent(
         self, agent: Agent, index: BrainIndex, question: Question
