@@ -5,11 +5,13 @@ import json
 import shlex
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -17,9 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform import redaction
+from memconform.cli import conform_tools
 from memconform.client.recorder import LONGEST_INLINE, Exchange, keep_bodies
 from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.conformance.step_result import StepResult
+from memconform.errors import ExitCode
 from memconform.reports.conformance import LONGEST_COMMAND
 from memconform.storage.bodies import BodyFiles, from_here
 
@@ -170,3 +174,39 @@ def test_the_commands_of_checks_and_causes_are_for_the_current_folder() -> None:
     [shown] = case.with_commands(lambda text: from_here(text, Path("my results/runs/1"))).checks
     assert shown.curl.endswith(f"@'my results/runs/1/bodies/{'a' * 64}'")
     assert shown.causes[0].curl == shown.curl.replace("curl", "curl -i")
+
+
+def test_replay_of_a_case_writes_nothing_into_the_run_that_it_repeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its long bodies were written beside those of the earlier run."""
+    run, temporary = tmp_path / "run", tmp_path / "temporary"
+    run.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    bodies = [b"x" * 10_000]
+
+    async def repeat(*_: object) -> ExitCode:
+        for body in bodies:
+            print(_exchange(body).curl())  # noqa: T201 - as the command does
+        return ExitCode.OK
+
+    report = SimpleNamespace(run="run", sdk_references={"go": "go"})
+    for name, value in (
+        ("find_run", lambda *_: run),
+        ("read_report", lambda _: report),
+        ("_replay", repeat),
+    ):
+        monkeypatch.setattr(conform_tools, name, value)
+
+    def replayed() -> None:
+        conform_tools.replay.main(["run", "brain-create"], standalone_mode=False)
+
+    replayed()
+    file = Path(shlex.split(capsys.readouterr().out)[-1].removeprefix("@"))
+    assert file.read_bytes() == bodies[0]
+    assert list(run.iterdir()) == []
+    [kept] = temporary.iterdir()
+    bodies[0] = b"short"
+    replayed()
+    assert list(temporary.iterdir()) == [kept]
