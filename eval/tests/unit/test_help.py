@@ -1,6 +1,7 @@
 """The help of every command: a summary, grouped options, examples that parse, exit codes."""
 
 import ast
+import re
 import shlex
 from pathlib import Path
 from pkgutil import resolve_name
@@ -11,6 +12,8 @@ from click.testing import CliRunner
 
 import memconform.cli
 from memconform.cli.grouping import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
+from memconform.cli.lme_planning import _EMPTY_SCOPES
+from memconform.cli.lme_values import SCOPES
 from memconform.cli.main import cli
 from memconform.errors import ExitCode
 
@@ -77,6 +80,18 @@ def test_rank_by_stands_with_the_flags_of_the_search(path: str) -> None:
     [group] = [name for name, options in groups.items() if "rank_by" in [o.name for o in options]]
     assert group == "Retrieval"
     assert "actor_scope" in [option.name for option in groups[group]]
+
+
+def test_the_help_of_scopes_says_what_becomes_of_every_name() -> None:
+    """It said that raw_lme is raw, and nothing of the names that are refused."""
+    [option] = [
+        each for each in _command("memconform lme run").params if each.name == "actor_scope"
+    ]
+    assert isinstance(option, click.Option)
+    taken, refused = (option.help or "").split("; ")
+    assert "raw_lme for raw/lme/" in taken
+    assert set(_EMPTY_SCOPES) <= set(re.findall(r"\w+", refused))
+    assert set(re.findall(r"\w+", taken)) >= set(SCOPES) - set(_EMPTY_SCOPES)
 
 
 @every_command
