@@ -7,7 +7,7 @@ is missing without such a declaration, a `null`, or a value of another type rema
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
 from memconform.contract.ask import StreamError
-from memconform.contract.core import SKIP_FAILURES, Filters, Trace
+from memconform.contract.core import RERANK_SKIPS, Filters, Trace
 from memconform.contract.dialect_keys import (
     MISSING,
     DialectError,
@@ -113,9 +113,9 @@ class Dialect(Table):
     failures: list[str] = Field(default_factory=lambda: list(FAILURES))
     """What reports a failure in a success or an event: `key`, if it holds a value, or `key=value`,
     in any object outside arrays; or a place from the top, its keys joined by `.`."""
-    skip_failures: list[str] = Field(default_factory=lambda: list(SKIP_FAILURES))
-    """Parts of `rerankSkipReason` and `vectorSkipReason` of a trace that say that the daemon could
-    not do that stage: its search is not measured. With any other reason it is."""
+    rerank_skips: list[str] = Field(default_factory=lambda: list(RERANK_SKIPS))
+    """Values of `rerankSkipReason` with which a search in mode hybrid-rerank is measured, because
+    the daemon chose not to rerank. With any other it is not, because that may be a failure."""
     # Without their validators, which nothing else needs: those of the dialect include them.
     paths: PathMapping = PathMapping.model_construct()
     auth: Auth = Auth.model_construct()
@@ -409,6 +409,11 @@ def ranked_by(dialect: Dialect | None, requested: RankBy | None = None) -> RankB
     if requested is not None:
         return requested
     return "score" if dialect is None else dialect.rank_by
+
+
+def rerank_skips(dialect: Dialect | None) -> Sequence[str]:
+    """The reasons for which a search in mode hybrid-rerank need not have been reranked."""
+    return RERANK_SKIPS if dialect is None else dialect.rerank_skips
 
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (

@@ -20,19 +20,6 @@ def test_a_stored_trace_says_why_it_was_not_reranked() -> None:
         assert skipped_stage(_STORED | other) is None
 
 
-def test_a_stored_trace_says_why_no_vectors_were_used() -> None:
-    stored = {
-        "effectiveMode": "hybrid",
-        "embedderUsed": False,
-        "vectorSkipReason": "no_vector_hits",
-    }
-    assert skipped_stage(stored) == "vectors (no_vector_hits)"
-    assert skipped_stage(stored | {"embedderUsed": True}) is None
-    assert skipped_stage(_STORED | stored | {"effectiveMode": "hybrid-rerank"}) == (
-        "vectors (no_vector_hits) and reranking (unanimity)"
-    )
-
-
 def test_a_daemon_that_invents_a_reason_for_each_question_does_not_fill_the_report() -> None:
     counts = count_skips(f"reason {number}" for number in range(1_000))
     assert (len(counts), counts["other reasons"]) == (21, 980)
