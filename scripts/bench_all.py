@@ -19,7 +19,7 @@ from reporting import TABLE_VARIABLE, line
 _SCRIPTS = Path(__file__).resolve().parent
 _ALL = (
     "bench.py",
-    "bench_incumbent.py",
+    "bench_jeffs_brain.py",
     "bench_conform.py",
     "bench_datasets.py",
     "bench_judge.py",

@@ -60,7 +60,7 @@ def _row(option: click.Option, context: click.Context) -> str:
     extra = option.get_help_extra(context)
     # The record has the names without aliases, then the value.
     names = re.findall(r"--?[a-z][a-z-]*", record[0].partition(option.make_metavar(context))[0])
-    value = "" if option.is_flag else option.make_metavar(context).strip("[]")
+    value = "" if option.is_flag else _without_brackets(option.make_metavar(context))
     if "range" in extra:
         value += f", {extra['range']}"
     default = "required" if option.required else extra.get("default", "").strip("()")
@@ -74,6 +74,12 @@ def _row(option: click.Option, context: click.Context) -> str:
         _cell(_text(text)),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _without_brackets(metavar: str) -> str:
+    """The choices of `[a|b]`; any other value as it is, also one that ends in an optional part."""
+    is_enclosed = metavar.startswith("[") and metavar.find("]") == len(metavar) - 1
+    return metavar[1:-1] if is_enclosed else metavar
 
 
 def _is_literal(option: click.Option, default: str) -> bool:

@@ -110,7 +110,7 @@ lme_shared_flags() {
     if [ -n "$value" ]; then refuse "$name" "$value" "${entry#*|}"; fi
   done
   case ${JB_EXTRACT_HEURISTICS:-} in
-    # Of the incumbent's values, all that do not add the heuristic's facts to those of the model.
+    # Of the values of jeffs-brain's runner, all that do not add the heuristic's facts to those of the model.
     '' | fallback | fallback-only | off | none) ;;
     *) refuse JB_EXTRACT_HEURISTICS "$JB_EXTRACT_HEURISTICS" "no facts are added to those of the model; use fallback" ;;
   esac

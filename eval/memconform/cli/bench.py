@@ -318,7 +318,7 @@ _LIMITS = "Limits and timeouts"
     metavar="SECONDS",
     help="Time allowed for a whole request.",
 )
-@rank_by
+@rank_by(SCORING)
 @option(
     "--require-agreement",
     group=SCORING,

@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -186,8 +187,14 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
             hint=f"it has results of {', '.join(report.sdk_references)}",
         )
     configure_logs("warning")
-    with keep_bodies(lambda data: str(folder / BodyFiles(folder).keep(data))):
-        return run_to_end(_replay(entry, references, variables))
+    # The folder of the run stays what the run made it.
+    bodies = Path(tempfile.mkdtemp(prefix="memconform-replay-"))
+    try:
+        with keep_bodies(BodyFiles(bodies).keep_from_here):
+            return run_to_end(_replay(entry, references, variables))
+    finally:
+        with suppress(OSError):
+            bodies.rmdir()  # Unless commands that were shown read files in it.
 
 
 @click.command(

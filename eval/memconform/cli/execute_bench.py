@@ -13,11 +13,13 @@ from memconform.cli.exporting import export_rows, parsed_export
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
+from memconform.client.recorder import keep_bodies
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
+from memconform.storage.bodies import BodyFiles
 
 
 def bench(options: BenchOptions) -> ExitCode:
@@ -38,7 +40,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
         echo(f"  {kept} kept from the interrupted bench", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
         events = execute_bench(bench.plan, bench.folder, bench.resume_state)
-        finished = await dispatch(events, [console.handle])
+        with keep_bodies(BodyFiles(bench.folder.path).keep_from_here):
+            finished = await dispatch(events, [console.handle])
     if not isinstance(finished, BenchFinished):
         raise asyncio.CancelledError
     report = finished.report

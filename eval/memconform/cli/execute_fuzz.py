@@ -116,8 +116,8 @@ async def _fuzz(
         finally:
             stop.set()
             await asyncio.gather(search, return_exceptions=True)
-    found = outcome.disagreements
-    records = [await asyncio.to_thread(_write_case, options.output, item) for item in found]
+    found, bodies = outcome.disagreements, BodyFiles(options.output)
+    records = [await asyncio.to_thread(_write_case, options.output, bodies, item) for item in found]
     code = ExitCode.FAILED if found or outcome.resets else ExitCode.OK
     code = gravest([code, *(sdk.exit_code for sdk in skipped)])
     report = FuzzReport(
@@ -165,14 +165,14 @@ def _daemon_error(error: BrainLostError, seed: int) -> DaemonError:
     return DaemonError(str(error), code="daemon_lost", hint=hint)
 
 
-def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
+def _write_case(folder: Path, bodies: BodyFiles, found: Disagreement) -> FoundDisagreement:
     """Write a disagreement as a case file, and return its record."""
     case, text = case_file(found)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{case}.yaml"
     with replacing(file) as target:
         target.write_text(text)
-    with keep_bodies(lambda data: str(folder / BodyFiles(folder).keep(data))):
+    with keep_bodies(bodies.keep_from_here):
         curl = curl_lines(found.program)
     return FoundDisagreement(
         file=str(file),

@@ -289,8 +289,9 @@ def replay_options(command: _Command) -> _Command:
             type=click.Choice(["", *SCOPES]),
             metavar="SCOPE",
             help="Search only these folders: memory is memory/, project memory/project/ (facts),"
-            " global memory/global/, raw is raw/ (sessions). The names project_memory,"
-            " global_memory and raw_lme of jeffs-brain/memory stand for the same.",
+            " global memory/global/, raw is raw/ (sessions). Of the names of jeffs-brain/memory,"
+            " project_memory and global_memory stand for the same, raw_lme for raw/lme/; wiki,"
+            " sources and raw_document are refused, because a replay stores nothing there.",
         ),
         option(
             "--actor-project",
@@ -316,7 +317,7 @@ def replay_options(command: _Command) -> _Command:
             " seen to honour the filter; one SDK with it is no comparison. true and false stand for"
             " on and off.",
         ),
-        rank_by,
+        rank_by(_RETRIEVAL),
         *model_options(),
         option(
             "--output",

@@ -98,11 +98,10 @@ def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[M
             code="mode_not_claimed",
             hint="give --retrieval-mode and the SDKs that claim it",
         )
-    better = _BY_PREFERENCE[: _BY_PREFERENCE.index(common[0])]
+    mode = common[0]
+    better = _BY_PREFERENCE[: _BY_PREFERENCE.index(mode)]
     reasons = [*_lacks(lacking, better), "every SDK claims it"]
-    return common[
-        0
-    ], f"{common[0].value}: {', and '.join(reasons)}; --retrieval-mode asks for another"
+    return mode, f"{mode.value}: {', and '.join(reasons)}; --retrieval-mode asks for another"
 
 
 def _lacks(lacking: Mapping[Mode, Sequence[str]], modes: Sequence[Mode]) -> list[str]:

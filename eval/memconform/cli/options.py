@@ -242,12 +242,13 @@ class Finite(click.FloatRange):
 SECONDS = Finite(min=0, min_open=True)
 
 
-rank_by = option(
-    "--rank-by",
-    group=SCORING,
-    type=click.Choice(["score", "position"]),
-    show_default="what the SDK's dialect declares, or score",
-    help="With position, a ranking whose scores rise is reported as a violation and ranked by"
-    " position, instead of not counting.",
-)
-"""`--rank-by` of `run`, `bench` and `lme`."""
+def rank_by(group: str) -> Callable[[_Command], _Command]:
+    """`--rank-by` of `run`, `bench` and `lme`, under a heading of their help."""
+    return option(
+        "--rank-by",
+        group=group,
+        type=click.Choice(["score", "position"]),
+        show_default="what the SDK's dialect declares, or score",
+        help="With position, a ranking whose scores rise is reported as a violation and ranked by"
+        " position, instead of not counting.",
+    )

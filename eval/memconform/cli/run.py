@@ -173,7 +173,7 @@ _LIMITS = "Limits and timeouts"
     is_flag=True,
     help="Accept answers that were retrieved in another mode than the one requested.",
 )
-@rank_by
+@rank_by(SCORING)
 @option(
     "--require-agreement",
     group=SCORING,

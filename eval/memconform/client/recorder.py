@@ -18,6 +18,9 @@ LONGEST_INLINE = 8 * 1024
 """Bytes that a command has in itself; longer parts are in files. A shell takes 128 KiB for one
 argument, in which quoting makes up to five bytes of one."""
 
+LONGEST_LONE = 64 * 1024
+"""Bytes of a quoted body in a command for which nothing keeps files."""
+
 TOKEN_VARIABLE = "MEMCONFORM_AUTH_TOKEN"  # noqa: S105 - a variable's name
 _HIDDEN_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-api-key")
 _OWN_HEADERS = ("content-type", "x-confirm-delete")
@@ -84,14 +87,17 @@ class Exchange:
             parts += [part for header in headers for part in ("-H", shlex.quote(header))]
         if not request.content:
             return " ".join(parts)
-        if len(request.content) > LONGEST_INLINE:
-            return " ".join(
-                [*parts, "--data-binary", f"@{shlex.quote(kept_file(request.content))}"]
-            )
-        body = printable_text(request.content)
+        limit = LONGEST_LONE if _keep.get() is None else LONGEST_INLINE
+        body = inline = None
+        if len(request.content) <= limit:
+            body = printable_text(request.content)
+            inline = printf(request.content) if body is None else shlex.quote(body)
+        if inline is None or len(inline.encode()) > LONGEST_LONE:
+            file = f"@{shlex.quote(kept_file(request.content))}"
+            return " ".join([*parts, "--data-binary", file])
         if body is not None:
-            return " ".join([*parts, "--data-raw", shlex.quote(body)])
-        return " ".join([printf(request.content), "|", *parts, "--data-binary", "@-"])
+            return " ".join([*parts, "--data-raw", inline])
+        return " ".join([inline, "|", *parts, "--data-binary", "@-"])
 
     def _value(self, name: str, value: str) -> str:
         return value if self.open else _masked(name, value)

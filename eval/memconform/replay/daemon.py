@@ -32,6 +32,7 @@ from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.seeding import SeededBrain, adopted_brain, seeded_brain
 from memconform.ingest.verification import IndexVerifier
+from memconform.printing.plurals import plural
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit
 from memconform.replay.placement import Placement, has_prefixes, joint_prefix, session_filter
@@ -102,19 +103,27 @@ class BrainIndex:
         self._usable_monitor()
         await self.verification.verify()
 
-    async def require_filters_find(self, documents: Iterable[Document]) -> None:
+    async def require_filters_find(
+        self, documents: Iterable[Document], prefix: str | None = None
+    ) -> None:
         """Check that the filters by folders leave something to find.
 
         A daemon to which they mean other folders finds nothing for any question, which would be a
-        score of 0. Some documents that match are searched for by their own words.
+        score of 0. Some documents that match are searched for by their own words; of these, one may
+        have no words that a daemon indexes.
+
+        Args:
+            documents: of the brain.
+            prefix: of an agent's searches, in place of that of the settings.
 
         Raises:
-            DaemonError: if nothing is found for one of them (`filters_find_nothing`), or the daemon
+            DaemonError: if nothing is found for any of them (`filters_find_nothing`), or the daemon
                 died.
         """
-        filters = self._folder_filters()
+        filters = self._folder_filters(prefix)
         if not filters.model_dump(exclude_none=True):
             return
+        tried = []
         matching = (each for each in documents if self._matches(each.path, (), filters))
         for document in islice(matching, _TRIED):
             *_, body = bodies(document.content)
@@ -129,13 +138,21 @@ class BrainIndex:
             except CallError:
                 # The questions fail on it too, and each reports it with its request.
                 return
-            if not answer.chunks and terms(words):
-                raise DaemonError(
-                    "with --actor-scope, --actor-project and --actor-path-prefix, nothing is found"
-                    f" by the words of {document.path}, which they include",
-                    code="filters_find_nothing",
-                    hint="omit the filters, or fix the SDK (core.filter)",
-                )
+            if answer.chunks:
+                return
+            if terms(words):
+                tried.append(document.path)
+        if not tried:
+            return
+        by, omit = "--actor-scope, --actor-project and --actor-path-prefix", "omit the filters"
+        if prefix is not None:
+            by, omit = f"the prefix {prefix} of an agent's searches", "use another --ingest-mode"
+        raise DaemonError(
+            f"with {by}, nothing is found by the words of {plural(len(tried), 'document')} included"
+            f" there: {', '.join(tried)}",
+            code="filters_find_nothing",
+            hint=f"{omit}, or fix the SDK (core.filter)",
+        )
 
     async def search(self, question: Question, prefix: str | None = None) -> Retrieved:
         """Search the brain for a question.

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose
 from pathlib import Path
 from typing import Literal
 
@@ -17,13 +16,13 @@ from pydantic import BaseModel, Field, ValidationError
 from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
 from memconform.replay.records import JudgeVerdict, LmeQuestion
+from memconform.stats.stored_figures import is_same_figure
 from memconform.validation import first_fault
 
 RUNNER = "jeffs-brain"
 
 _KEYS = {"dataset_sha", "ingest_mode", "overall_score", "questions_run", "by_category"}
 """By which a file is told from others; `questions` is null where nothing was asked."""
-_ROUNDING = 1e-9
 _SDK = re.compile(r"(?:^|-)(go|py|ts)(?:-|$)")
 
 _Verdict = Literal[
@@ -161,9 +160,11 @@ def _question(stored: _Question, *, by_person: bool) -> LmeQuestion:
     given = stored.human_verdict if by_person else stored.judge_verdict
     verdict = _VERDICTS.get(given)
     code = ""
-    if verdict is None:
-        # Its judge's verdict of a question that failed is `error`, and counts as wrong there.
-        verdict, code = ("not_run", "reported_error") if stored.error else ("judge_error",) * 2
+    if stored.error and not by_person:
+        # Whatever its judge made of no answer: `error`, or that it is wrong.
+        verdict, code = "not_run", "reported_error"
+    elif verdict is None:
+        verdict, code = "judge_error", "judge_error"
     return LmeQuestion(
         id=stored.id,
         category=stored.category,
@@ -199,7 +200,7 @@ def _faults(result: _Result) -> Iterator[str]:
     if result.questions_run != len(questions):
         yield f"questions_run is {result.questions_run}, and there are {len(questions)}"
     score = sum(question.is_right for question in questions) / len(questions)
-    if not isclose(result.overall_score, score, abs_tol=_ROUNDING):
+    if not is_same_figure(result.overall_score, score):
         yield f"overall_score is {result.overall_score}, and its questions give {score}"
     for name, category in result.by_category.items():
         own = [question for question in questions if question.category == name]

@@ -1,13 +1,12 @@
 """Asks one daemon every question; what it returns counts once the index was verified after it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
 from memconform.bench.daemon_session import daemon_session
 from memconform.client.failures import CallError
-from memconform.client.recorder import record_exchanges
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
@@ -21,7 +20,7 @@ from memconform.replay.manifest import DaemonRecord
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
-from memconform.replay.tool_loop import answer_with_tools
+from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
 from memconform.runs.loop import work_through
 
 _VERIFY_EVERY = 50
@@ -95,12 +94,20 @@ class PartRetrieval:
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)
                     self._journal.require_version(session.version)
-                    await index.require_filters_find(plan.brain.documents())
+                    await self._require_filters_find(index)
                     emit(BrainIndexed(part.name, index.record))
                     await self.turn.wait()
                     await self._ask_all(index, emit)
             finally:
                 self.daemon.measured(session)
+
+    async def _require_filters_find(self, index: BrainIndex) -> None:
+        """Raise DaemonError for a filter of the questions' searches that leaves nothing to find."""
+        prefixes: Iterable[str | None] = [None]
+        if self._plan.agent is not None:
+            prefixes = agent_prefixes(index.placement.project).values()
+        for prefix in prefixes:
+            await index.require_filters_find(self._plan.brain.documents(), prefix)
 
     async def _ask_all(self, index: BrainIndex, emit: Callable[[QuestionRetrieved], None]) -> None:
         unverified: list[RetrievalRecord] = []
@@ -128,19 +135,14 @@ class PartRetrieval:
 
     async def _ask(self, index: BrainIndex, question: Question) -> RetrievalRecord:
         plan = self._plan
-        with record_exchanges() as exchanges:
-            try:
-                if plan.agent is not None:
-                    return await self._ask_agent(plan.agent, index, question)
-                if plan.settings.endpoint_style == "full":
-                    return retrieval_record(question.id, await index.ask(question))
-                return retrieval_record(question.id, await index.search(question))
-            except CallError as error:
-                curl = exchanges[-1].curl() if exchanges else ""
-                return _failed(
-                    question,
-                    Failure(code=error.code, message=error.message, body=error.body, curl=curl),
-                )
+        try:
+            if plan.agent is not None:
+                return await self._ask_agent(plan.agent, index, question)
+            if plan.settings.endpoint_style == "full":
+                return retrieval_record(question.id, await index.ask(question))
+            return retrieval_record(question.id, await index.search(question))
+        except CallError as error:
+            return _failed(question, Failure(code=error.code, message=error.message))
 
     async def _ask_agent(
         self, agent: Agent, index: BrainIndex, question: Question

@@ -9,13 +9,18 @@ from memconform.llm.chat import LlmError
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.agent import Agent
-from memconform.replay.agent_prompts import ToolCall
+from memconform.replay.agent_prompts import Tool, ToolCall
 from memconform.replay.daemon import BrainIndex, Retrieved
 from memconform.replay.documents import FACTS, SESSIONS
 from memconform.replay.hits import Hit
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
 from memconform.scoring.error_text import error_message
+
+
+def agent_prefixes(project: str) -> dict[Tool, str]:
+    """The prefix of the documents that each tool searches, by the tool's name."""
+    return {"kb_search": SESSIONS, "memory_recall": f"{FACTS}{project}/"}
 
 
 async def answer_with_tools(
@@ -34,11 +39,10 @@ async def answer_with_tools(
         DaemonError: if nothing can be measured any more.
     """
     searches: list[Retrieved] = []
-    project = f"{FACTS}{index.placement.project}/"
+    prefixes = agent_prefixes(index.placement.project)
 
     async def search(call: ToolCall) -> Sequence[Hit]:
-        prefix = SESSIONS if call.tool == "kb_search" else project
-        found = await index.search(replace(question, question=call.query), prefix)
+        found = await index.search(replace(question, question=call.query), prefixes[call.tool])
         searches.append(found)
         return found.hits
 

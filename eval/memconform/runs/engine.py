@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from memconform.client.client import ContractClient
+from memconform.client.recorder import keep_bodies
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
@@ -43,6 +44,7 @@ from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
 from memconform.scenarios import SCENARIOS
+from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.watching import UpstreamWatch
 
@@ -176,7 +178,8 @@ async def _stages(
         auto_modes = None
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
-            auto_modes = await verify_claims(client, plan, runner, brain, query)
+            with keep_bodies(BodyFiles(folder.path).keep_from_here):
+                auto_modes = await verify_claims(client, plan, runner, brain, query)
             if plan.settings.mode is Mode.AUTO:
                 require_same_auto(auto_modes, journal.adopted_modes)
         verifier = IndexVerifier(

@@ -133,11 +133,13 @@ async def verify_claims(
                     # It may be this question's alone.
                     continue
                 cause = f"{error.code}: {error.message}"
+                # What a dialect cannot say is never sent.
+                curl = exchanges[-1].curl() if exchanges else ""
                 raise DaemonError(
                     f"{runner.name} does not serve mode {mode.value}: {cause}",
                     code="claim_refuted",
                     hint=mode_remedy(error, mode, needed, runner),
-                    excerpt="\n".join(filter(None, (error.body, exchanges[-1].curl()))),
+                    excerpt="\n".join(filter(None, (error.body, curl))),
                 ) from error
         served = answer.trace.effective_mode
         if mode is Mode.AUTO and served is not None:

@@ -13,7 +13,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.client.recorder import Exchange, record_exchanges
+from memconform.client.recorder import Exchange, keep_bodies, record_exchanges
 from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
@@ -43,6 +43,7 @@ from memconform.scenarios.search import retrieve, retrieved_text
 from memconform.scoring.exact import holds_expected
 from memconform.scoring.scorer import Scorer
 from memconform.scoring.statuses import QuestionStatus
+from memconform.storage.bodies import BodyFiles
 from memconform.upstream.watching import UpstreamWatch
 
 _log = Logger()
@@ -86,6 +87,7 @@ class QuestionRunner:
         self._client = client
         self._advise = advise
         self._journal = journal
+        self._bodies = BodyFiles(journal.path.parent)
         self._watch = watch
         self._monitor = DaemonMonitor(daemon)
         self._documents = verifier.seeded.documents if verifier.seeded else None
@@ -267,8 +269,9 @@ class QuestionRunner:
         if not exchanges:
             return {}
         name = f"wire/{row:06}-{attempt}.http"
-        self._journal.write_attachment(name, b"".join(e.transcript() for e in exchanges))
-        return {"curl": exchanges[-1].curl(), "wire": name}
+        with keep_bodies(self._bodies.keep_from_here):
+            self._journal.write_attachment(name, b"".join(e.transcript() for e in exchanges))
+            return {"curl": exchanges[-1].curl(), "wire": name}
 
     def _first_hit(self, question: Question, response: ScenarioResponse) -> int | None:
         if question.abstain:

@@ -5,6 +5,7 @@ import shlex
 from hashlib import sha256
 from pathlib import Path
 
+from memconform.redaction import redact_bytes
 from memconform.storage.writing import write_whole
 
 FOLDER = "bodies"
@@ -25,11 +26,17 @@ class BodyFiles:
         Raises:
             ResultsError: if it cannot be written (`results_unwritable`).
         """
-        name = f"{FOLDER}/{sha256(data).hexdigest()}"
+        masked = redact_bytes(data)
+        # Of the masked bytes: a digest of a secret among known bytes lets guesses be checked.
+        name = f"{FOLDER}/{sha256(masked).hexdigest()}"
         if name not in self._kept:
-            write_whole(self._folder / name, data)
+            write_whole(self._folder / name, masked)
             self._kept.add(name)
         return name
+
+    def keep_from_here(self, data: bytes) -> str:
+        """As `keep`; returns the path for commands in the current folder."""
+        return str(self._folder / self.keep(data))
 
 
 def from_here(command: str, folder: Path) -> str:

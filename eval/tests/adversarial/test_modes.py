@@ -1,5 +1,7 @@
 """Which mode a daemon says that it served, and whether that is measured."""
 
+import json
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -73,8 +75,9 @@ async def _run(
     scenario: str = "search-retrieve-only",
     forgets: str = "",
     resumed: Path | None = None,
+    dataset: Path | None = None,
 ) -> RunResult:
-    plan = plan_of(FaultyRun((), scenario, 1, mode), write_dataset(folder), folder)
+    plan = plan_of(FaultyRun((), scenario, 1, mode), dataset or write_dataset(folder), folder)
     plan = replace(plan, resumed=resumed)
     async for event in execute(plan, _Runner(_Daemon(says, forgets=forgets), modes)):
         if isinstance(event, RunFinished):
@@ -115,6 +118,38 @@ async def test_auto_stands_for_one_mode_in_all_questions(tmp_path: Path) -> None
     assert error is not None
     assert "auto, which stands for hybrid here, but the daemon served bm25" in error.message
     assert "--mode bm25" in error.hint
+
+
+def _file_of(command: str) -> bytes:
+    """What the file contains that a command reads."""
+    *_, option, body = shlex.split(command)
+    assert (option, body[0]) == ("--data-binary", "@")
+    return Path(body[1:]).read_bytes()
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.HYBRID])
+async def test_the_command_of_a_long_question_reads_a_file_of_the_run(
+    tmp_path: Path, mode: Mode
+) -> None:
+    """It named FILE-OF-10000-BYTES, which nobody wrote; also where a claim is refuted with it."""
+    dataset = write_dataset(tmp_path)
+    long = "What is the secret word of box0? " + "please " * 1_500
+    dataset.write_text(dataset.read_text().replace("What is the secret word of box0?", long))
+
+    def says(_: str, query: str) -> dict[str, Any]:
+        return {"requestedMode": "magic"} if mode is Mode.AUTO and query == long else _BM25
+
+    result = await _run(tmp_path, says, modes=None, mode=mode, dataset=dataset)
+    if mode is Mode.AUTO:
+        assert _errors(result) == {"q0": "bad_trace"}
+        assert result.questions[0].error is not None
+        command = result.questions[0].error.curl
+    else:
+        assert result.incident is not None
+        command = result.incident.excerpt.splitlines()[-1]
+    assert json.loads(_file_of(command))["query"] == long
+    [folder] = tmp_path.glob("*/runs/*/bodies")  # noqa: ASYNC240 - nothing else runs
+    assert len(list(folder.iterdir())) == 1
 
 
 async def test_a_resumed_run_serves_auto_as_before(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -306,6 +307,20 @@ def test_names_from_a_file_do_not_control_the_terminal(memconform: Call, workspa
     shown = (workspace / "report.md").read_text()
     assert "\x1b" not in shown
     assert "\n# loud" not in shown
+
+
+def test_the_command_of_a_long_query_reads_a_file_of_the_bench(
+    memconform: Call, scripted: Scripted, boxes: Path
+) -> None:
+    """It named FILE-OF-10000-BYTES, which nobody wrote."""
+    question = f"What is in box{STRUCK}?"
+    long = f"{question} {'please ' * 1_500}"
+    boxes.write_text(boxes.read_text().replace(question, long))
+    ended, _ = _bench(memconform, boxes, "--sdk", scripted("http_500"))
+    [path] = ended.folder.glob("results/runs/*/result.json")
+    [query] = [q for q in json.loads(path.read_text())["questions"] if q["error"]]
+    body = shlex.split(query["error"]["curl"])[-1]
+    assert json.loads((ended.folder / body.removeprefix("@")).read_bytes())["query"] == long
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from memconform.daemons.build import build_key
+from memconform.daemons.manifest import load_manifest
 from tests.conftest import CHECKOUT, Ended
 
 _THEIRS = os.environ.get("JEFFS_BRAIN")
@@ -82,7 +84,8 @@ def test_every_ranking_score_and_verdict_is_that_of_their_runner(
     assert ended.code == 0, ended.err
     [path] = (workspace / "results").glob("2*/*.json")
     ours = json.loads(path.read_text())
-    build = ours["daemon"]["build_hash"][:16]
+    adapter = CHECKOUT / command[3]
+    build = build_key(load_manifest(adapter / "sdk.toml"), adapter)[:16]
     daemon = cache / "memconform" / "builds" / f"jeffs-brain-py-{build}" / "bin" / "memory"
     assert daemon.exists()
 

@@ -28,6 +28,13 @@ def test_the_page_names_no_folder_of_this_machine(script: ModuleType) -> None:
     assert str(CHECKOUT) not in script.rendered()
 
 
+def test_an_optional_part_of_a_value_keeps_its_brackets(script: ModuleType) -> None:
+    values = ["URL[,dialect=NAME]", "[FORMAT=]FILE", "[a]=[b]", "[score|position]", "N"]
+    shown = ["URL[,dialect=NAME]", "[FORMAT=]FILE", "[a]=[b]", "score|position", "N"]
+    assert [script._without_brackets(value) for value in values] == shown
+    assert "| `URL[,dialect=NAME]` |" in script.rendered()
+
+
 def test_an_older_name_is_not_on_the_page(script: ModuleType) -> None:
     assert "--into" not in script.rendered()
     # `fuzz` has a flag of that name; of `mutate` it is an older one.

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from memconform.cli.execute_fuzz import _write_case
 from memconform.conformance.case import Expectation
 from memconform.conformance.expecting import evaluate
 from memconform.conformance.step_result import Event, StepResult
@@ -34,6 +36,7 @@ from memconform.fuzzing.strategies import chains, programs
 from memconform.fuzzing.writing import case_file
 from memconform.oracle.daemon import OracleDaemon
 from memconform.oracle.search import Providers
+from memconform.storage.bodies import BodyFiles
 
 _PROFILES = {Profile.CORE, Profile.ASK, Profile.DOCUMENTS, Profile.EVENTS}
 
@@ -209,6 +212,24 @@ def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, A
     [case] = yaml.safe_load(text)
     expected: dict[str, Any] = case["steps"][-1]["expect"]
     return expected
+
+
+def test_a_body_of_two_disagreements_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(
+        "memconform.storage.bodies.write_whole", lambda path, _: written.append(path)
+    )
+    call = replace(_SEARCH, body={"query": "long " * 2_000})
+    answers = {"a": [_json({"a": 1})], "b": [_json({"a": 1})], "c": [_json({"a": 2})]}
+    difference = compare_answers(answers)
+    assert difference is not None
+    found = Disagreement(Program((call,)), answers, difference, steady=True)
+    bodies = BodyFiles(tmp_path)
+    first, second = (_write_case(tmp_path, bodies, found) for _ in range(2))
+    assert first.curl == second.curl
+    assert [str(path) in first.curl[-1] for path in written] == [True]
 
 
 def _outcome(answer: ProgramAnswer) -> StepResult:

@@ -71,6 +71,14 @@ def test_the_help_is_a_summary_sections_examples_and_exit_codes(path: str) -> No
     assert max(map(len, text.splitlines())) <= _WIDTH
 
 
+@pytest.mark.parametrize("path", ["memconform lme run", "memconform lme tri"])
+def test_rank_by_stands_with_the_flags_of_the_search(path: str) -> None:
+    groups = _command(path).options_by_group(_CONTEXTS[path])
+    [group] = [name for name, options in groups.items() if "rank_by" in [o.name for o in options]]
+    assert group == "Retrieval"
+    assert "actor_scope" in [option.name for option in groups[group]]
+
+
 @every_command
 def test_a_command_has_examples_of_its_own(path: str) -> None:
     examples = _command(path).examples

@@ -124,6 +124,24 @@ def test_a_failure_that_it_counts_as_wrong_is_not_measured(tmp_path: Path) -> No
     assert [flip.question for flip in report.regressions] == [_NAMES[2]]
 
 
+@pytest.mark.parametrize("verdict", ["incorrect", "abstain_incorrect", "correct", "error", ""])
+def test_what_its_judge_says_of_an_answer_that_never_came_is_no_measurement(
+    tmp_path: Path, verdict: str
+) -> None:
+    failed = _stored(_NAMES[0], verdict, error="actor: connection refused")
+    overruled = failed | {"id": _NAMES[1], "human_verdict": "incorrect"}
+    path = _write(tmp_path / "result-a.json", [failed, overruled, _stored(_NAMES[2], "incorrect")])
+    read = read_jeffs_brain_result(path)
+    assert read is not None
+    told = [(each.judge_verdict, each.code) for each in read.questions]
+    assert told == [("not_run", "reported_error")] * 2 + [("incorrect", "")]
+    if verdict != "incorrect":
+        by_people = read_jeffs_brain_result(path, overrides=True)
+        assert by_people is not None
+        told = [(each.judge_verdict, each.code) for each in by_people.questions]
+        assert told[:2] == [("not_run", "reported_error"), ("incorrect", "")]
+
+
 def test_before_and_after_moving(tmp_path: Path) -> None:
     before = _write(tmp_path / "result-go.json", [_stored(name) for name in _NAMES])
     after = write_lme(tmp_path / "ours" / "result-go.json", [question(name) for name in _NAMES])

@@ -1,22 +1,29 @@
 """Commands that repeat a request: never longer than a shell takes, and exact."""
 
 import contextlib
+import json
 import shlex
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memconform import redaction
+from memconform.cli import conform_tools
 from memconform.client.recorder import LONGEST_INLINE, Exchange, keep_bodies
 from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.conformance.step_result import StepResult
+from memconform.errors import ExitCode
 from memconform.reports.conformance import LONGEST_COMMAND
 from memconform.storage.bodies import BodyFiles, from_here
 
@@ -80,7 +87,23 @@ def test_a_short_body_stays_in_the_command(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_a_command_says_what_it_lacks() -> None:
-    assert _exchange(b"x" * 10_000).curl().endswith("--data-binary @FILE-OF-10000-BYTES")
+    assert _exchange(b"x" * 70_000).curl().endswith("--data-binary @FILE-OF-70000-BYTES")
+
+
+def test_without_a_folder_a_long_question_stays_in_the_command() -> None:
+    question = json.dumps({"question": "long " * 2_000}).encode()
+    command = _exchange(question).curl()
+    assert shlex.split(command)[-2:] == ["--data-raw", question.decode()]
+
+
+def test_a_file_of_a_secret_is_named_by_what_is_in_it(tmp_path: Path) -> None:
+    redaction.hide("a-secret-token")
+    bodies = BodyFiles(tmp_path)
+    names = [bodies.keep(f"key: {key}".encode()) for key in ("a-secret-token", redaction.MASK)]
+    assert names[0] == names[1]
+    content = (tmp_path / names[0]).read_bytes()
+    assert content == f"key: {redaction.MASK}".encode()
+    assert names[0].endswith(sha256(content).hexdigest())
 
 
 _Received = tuple[str, str | None, bytes]
@@ -151,3 +174,39 @@ def test_the_commands_of_checks_and_causes_are_for_the_current_folder() -> None:
     [shown] = case.with_commands(lambda text: from_here(text, Path("my results/runs/1"))).checks
     assert shown.curl.endswith(f"@'my results/runs/1/bodies/{'a' * 64}'")
     assert shown.causes[0].curl == shown.curl.replace("curl", "curl -i")
+
+
+def test_replay_of_a_case_writes_nothing_into_the_run_that_it_repeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its long bodies were written beside those of the earlier run."""
+    run, temporary = tmp_path / "run", tmp_path / "temporary"
+    run.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    bodies = [b"x" * 10_000]
+
+    async def repeat(*_: object) -> ExitCode:
+        for body in bodies:
+            print(_exchange(body).curl())  # noqa: T201 - as the command does
+        return ExitCode.OK
+
+    report = SimpleNamespace(run="run", sdk_references={"go": "go"})
+    for name, value in (
+        ("find_run", lambda *_: run),
+        ("read_report", lambda _: report),
+        ("_replay", repeat),
+    ):
+        monkeypatch.setattr(conform_tools, name, value)
+
+    def replayed() -> None:
+        conform_tools.replay.main(["run", "brain-create"], standalone_mode=False)
+
+    replayed()
+    file = Path(shlex.split(capsys.readouterr().out)[-1].removeprefix("@"))
+    assert file.read_bytes() == bodies[0]
+    assert list(run.iterdir()) == []
+    [kept] = temporary.iterdir()
+    bodies[0] = b"short"
+    replayed()
+    assert list(temporary.iterdir()) == [kept]

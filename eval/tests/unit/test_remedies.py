@@ -1,7 +1,8 @@
 """What doctor proposes after a failed step."""
 
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -10,6 +11,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
+from memconform.runs.preflight import verify_claims
 from memconform.runs.remedies import Remedy, flag_remedy, mode_remedy, remedies, toml
 
 _SDK = """
@@ -32,6 +34,23 @@ search = "POST /spaces/{brain}/query"
 def runner(tmp_path: Path) -> SdkRunner:
     (tmp_path / "sdk.toml").write_text(_SDK)
     return find_runner(str(tmp_path / "sdk.toml"), tmp_path)
+
+
+async def test_a_mode_that_a_dialect_cannot_say_is_refuted_without_a_request(
+    runner: SdkRunner,
+) -> None:
+    """The command of a request that was never sent was an IndexError, exit code 70."""
+
+    class _Client:
+        async def search(self, *_: object) -> None:
+            raise DaemonFailedError("not_in_dialect", "the dialect has no mode bm25")
+
+    client, plan = cast("Any", _Client()), cast("Any", SimpleNamespace())
+    plan.settings = SimpleNamespace(mode=Mode.BM25)
+    with pytest.raises(DaemonError) as caught:
+        await verify_claims(client, plan, runner, "b", "Where?")
+    assert (caught.value.code, caught.value.excerpt) == ("claim_refuted", "")
+    assert "not_in_dialect" in caught.value.message
 
 
 def _lines(found: list[Remedy]) -> list[str]:

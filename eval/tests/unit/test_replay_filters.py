@@ -12,9 +12,12 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
+from memconform.replay.agent_prompts import Tool
 from memconform.replay.daemon import BrainIndex
 from memconform.replay.documents import SharedBrain
 from memconform.replay.placement import Placement, has_prefixes, joint_prefix
+from memconform.replay.retrieval import PartRetrieval
+from memconform.replay.tool_loop import agent_prefixes
 from tests.unit.lme_results import RETRIEVAL
 
 _SESSION, _FACT = "raw/lme/s1.md", "memory/project/p/s1-001.md"
@@ -25,10 +28,11 @@ _DOCUMENTS = [
 
 
 class _Client:
-    """Finds these documents for any query, or raises."""
+    """Finds these documents for any query, or only for one that begins so; or raises."""
 
-    def __init__(self, found: list[str] | Exception) -> None:
+    def __init__(self, found: list[str] | Exception, begin: str = "") -> None:
         self.found = found
+        self.begin = begin
         self.requests: list[SearchRequest] = []
 
     async def search(self, brain: str, request: SearchRequest) -> tuple[Any, Any]:
@@ -36,7 +40,8 @@ class _Client:
         self.requests.append(request)
         if isinstance(self.found, Exception):
             raise self.found
-        return SimpleNamespace(chunks=self.found), None
+        found = self.found if request.query.startswith(self.begin) else []
+        return SimpleNamespace(chunks=found), None
 
 
 class _Monitor:
@@ -111,6 +116,50 @@ async def test_filters_that_leave_nothing_are_no_score_of_zero() -> None:
         await index.require_filters_find(_DOCUMENTS)
     assert caught.value.code == "filters_find_nothing"
     assert _FACT in caught.value.message
+
+
+async def test_one_document_that_is_not_found_is_no_proof_against_the_filters() -> None:
+    others = [
+        Document(f"memory/project/p/s1-{n:03}.md", f"{word} moved.".encode(), "text/markdown")
+        for n, word in enumerate(("A", "B", "C", "D"), 2)
+    ]
+    await _index(_Client([_FACT], "C"), project="p").require_filters_find(others)
+    client = _Client([_FACT], "D")
+    with pytest.raises(DaemonError) as caught:
+        await _index(client, project="p").require_filters_find(others)
+    assert "by the words of 3 documents" in caught.value.message
+    assert len(client.requests) == 3
+
+
+@pytest.mark.parametrize("tool", ["kb_search", "memory_recall"])
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_an_agent_is_not_judged_on_searches_that_find_nothing(
+    tool: Tool, *, is_own: bool
+) -> None:
+    """Every search of an agent has a prefix, whatever the filters of the settings."""
+    prefix = agent_prefixes("p")[tool]
+    client = _Client([])
+    with pytest.raises(DaemonError) as caught:
+        await _index(client, is_own=is_own).require_filters_find(_DOCUMENTS, prefix)
+    assert caught.value.code == "filters_find_nothing"
+    assert f"the prefix {prefix} of an agent's searches" in caught.value.message
+    [request] = client.requests
+    assert request.filters == Filters(path_prefix=prefix)
+
+
+async def test_every_prefix_of_an_agent_is_tried_before_its_questions() -> None:
+    client = _Client([_FACT])
+    plan: Any = SimpleNamespace(
+        agent=object(), brain=SimpleNamespace(documents=lambda: iter(_DOCUMENTS)), questions=[]
+    )
+    stub: Any = None
+    retrieval = PartRetrieval(plan, stub, stub, "run", stub)
+    await retrieval._require_filters_find(_index(client))
+    prefixes = [each.filters.path_prefix for each in client.requests if each.filters is not None]
+    assert prefixes == list(agent_prefixes("p").values())
+    plan.agent = None
+    await retrieval._require_filters_find(_index(client))
+    assert len(client.requests) == len(prefixes)
 
 
 async def test_nothing_is_tried_without_filters() -> None:

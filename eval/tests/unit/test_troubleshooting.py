@@ -54,9 +54,6 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay/engine.py", "error.code"): (),
     ("replay/extraction.py", "error.code"): (),
     ("replay/filter_probe.py", "error.code"): (),
-    # What jeffs-brain's runner calls `error`: of a judge, or of the question as a whole.
-    ("replay/jeffs_brain_results.py", "('judge_error',) * 2"): ("judge_error",),
-    ("replay/jeffs_brain_results.py", "('not_run', 'reported_error')"): ("reported_error",),
     ("replay/retrieval.py", "error.code"): (),
     ("replay/retrieval.py", "self.halted.code"): (),
     ("replay/tool_loop.py", "error.code"): (),

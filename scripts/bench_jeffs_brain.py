@@ -1,6 +1,6 @@
-"""Time a small run against that of the incumbent's own runner, on its own Python daemon.
+"""Time a small run against that of jeffs-brain's runner, on its own Python daemon.
 
-    JEFFS_BRAIN=path/to/jeffs-brain/memory python scripts/bench_incumbent.py
+    JEFFS_BRAIN=path/to/jeffs-brain/memory python scripts/bench_jeffs_brain.py
 
 Both seed the 20 documents of its smoke set into the same build of the daemon and ask its 20
 questions, in alternating rounds. Its runner starts the daemon through `uv run`, here without the
@@ -62,7 +62,7 @@ def _uv_without_its_time(folder: Path, build: Path) -> Path:
 def main() -> int:
     root = os.environ.get("JEFFS_BRAIN")
     if not root:
-        print("the incumbent is not measured: JEFFS_BRAIN is not set")
+        print("jeffs-brain's runner is not measured: JEFFS_BRAIN is not set")
         return 0
     checkout = Path(root).resolve()
     manifest = load_manifest(_ADAPTER / "sdk.toml")
@@ -79,23 +79,23 @@ def main() -> int:
         theirs = [sys.executable, "runner.py", "--sdk", "py"]
         environment = dict(os.environ)
         path = {"PATH": f"{programs}:{environment['PATH']}"}
-        ours, incumbents = [], []
+        ours, others = [], []
         for _ in range(_ROUNDS):
             command = [*theirs, *shared, "--output", str(folder / "theirs")]
-            incumbents.append(_cost(command, checkout / "eval", environment | path))
+            others.append(_cost(command, checkout / "eval", environment | path))
             command = [*own, *shared, "--output", str(folder / "ours")]
             ours.append(_cost(command, folder, environment))
     print(f"{len(rows)} questions, {_ROUNDS} alternating rounds, medians")
     for figure in ("wall", "cpu"):
-        mine, other = (statistics.median(getattr(c, figure) for c in x) for x in (ours, incumbents))
-        print(f"  {figure}: {mine:.2f} s here, {other:.2f} s with the incumbent's runner")
-        report(f"{len(rows)} questions: {figure} time by the incumbent's", mine / other, "x",
+        mine, other = (statistics.median(getattr(c, figure) for c in x) for x in (ours, others))
+        print(f"  {figure}: {mine:.2f} s here, {other:.2f} s with jeffs-brain's runner")
+        report(f"{len(rows)} questions: {figure} time by jeffs-brain's runner", mine / other, "x",
                limit=_LIMITS[figure])  # fmt: skip
     return 1 if missed() else 0
 
 
 _LIMITS = {"wall": 1.0, "cpu": 1.2}
-"""CPU has what the incumbent lacks: proofs of the index, repeated retrievals, a guard."""
+"""CPU has what jeffs-brain's runner lacks: proofs of the index, repeated retrievals, a guard."""
 
 if __name__ == "__main__":
     sys.exit(main())
