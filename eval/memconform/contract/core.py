@@ -1,11 +1,12 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
+from memconform.contract.skipped_stages import skipped_stage as skipped_stage  # noqa: PLC0414 - client/client.py imports it from here
 from memconform.contract.terms import terms
 from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
 
@@ -248,48 +249,6 @@ SKIP_FAILURES = (
 )
 """Parts of reasons for which a stage was skipped that say that the daemon could not do it; any
 other reason says that it chose not to, such as `unanimity`."""
-
-
-def skipped_stage(trace: Trace | Mapping[str, Any]) -> str | None:
-    """Which stage of its mode a search skipped and why, by its trace or a stored one, for a report;
-    None if it skipped none, or gives no reason."""
-    stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
-    reranks = stored.get("effectiveMode") == Mode.HYBRID_RERANK
-    skipped = (
-        ("vectors", stored.get("embedderUsed") is False, "vectorSkipReason"),
-        ("reranking", reranks and stored.get("reranked") is False, "rerankSkipReason"),
-    )
-    reasons = [
-        f"{stage} ({_shown(stored[key])})"
-        for stage, is_skipped, key in skipped
-        if is_skipped and stored.get(key)
-    ]
-    return " and ".join(reasons) or None
-
-
-def _shown(reason: object) -> str:
-    return " ".join(str(reason).split())[:_SHOWN_REASON]
-
-
-_SHOWN_REASON = 60
-_MOST_REASONS = 20
-"""Reasons that are counted apart; a daemon may invent one for each question."""
-
-
-def count_skip(counts: dict[str, int], reason: str | None) -> None:
-    """Count a stage that was skipped for a reason; None where none was."""
-    if reason is not None:
-        is_apart = reason in counts or len(counts) < _MOST_REASONS
-        name = reason if is_apart else "other reasons"
-        counts[name] = counts.get(name, 0) + 1
-
-
-def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
-    """Count all of them, as `count_skip` does."""
-    counts: dict[str, int] = {}
-    for reason in reasons:
-        count_skip(counts, reason)
-    return counts
 
 
 def trace_fault(
