@@ -12,7 +12,7 @@ from memconform.client.timing import short_latencies
 from memconform.fakes.hostile import HostileDaemon
 from memconform.fakes.scripted import ScriptedBrain
 from memconform.replay.events import ReplayFinished
-from memconform.reports import bench, lme
+from memconform.reports import bench_notes, lme
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from tests.adversarial.inprocess import (
@@ -68,9 +68,9 @@ def test_a_bench_counts_them_by_row_and_says_so() -> None:
     records = [_record(1.9, 5.7), _record(6.0, 5.7), _record(2.0, None)]
     measured = row("go", "bm25", len(records), records, None, ks=[1])
     assert measured.short_latencies == 1
-    assert bench._latency_notes(Mock(rows=[measured])) == [f"go bm25: {short_latencies(1)}"]
+    assert bench_notes._latency_notes(Mock(rows=[measured])) == [f"go bm25: {short_latencies(1)}"]
     none = measured.model_copy(update={"short_latencies": 0})
-    assert bench._latency_notes(Mock(rows=[none])) == []
+    assert bench_notes._latency_notes(Mock(rows=[none])) == []
 
 
 def test_a_replay_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
