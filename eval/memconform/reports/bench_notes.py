@@ -14,6 +14,7 @@ _HIGH_CHANCE = 50.0
 
 
 def footnotes(report: BenchReport) -> list[str]:
+    """Return the lines for a whole report."""
     source = report.source
     lines = []
     if source.sha256 and source.format in ("locomo", "longmemeval"):
