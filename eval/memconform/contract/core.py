@@ -1,11 +1,12 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
+from memconform.contract.skipped_stages import skipped_stage as skipped_stage  # noqa: PLC0414 - client/client.py imports it from here
 from memconform.contract.terms import terms
 from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
 
@@ -245,41 +246,6 @@ _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 RERANK_SKIPS = ("unanimity", "empty_candidates")
 """Reasons for which a daemon chose not to rerank. Any other may be a failure, such as `http 503`,
 and is believed only if the dialect declares it."""
-
-
-def skipped_stage(trace: Trace | Mapping[str, Any]) -> str | None:
-    """Which stage of its mode a search skipped and why, by its trace or a stored one, for a report;
-    None if it skipped none."""
-    stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
-    if stored.get("effectiveMode") != Mode.HYBRID_RERANK or stored.get("reranked") is not False:
-        return None
-    reason = stored.get("rerankSkipReason")
-    return f"reranking ({_shown(reason)})" if reason else None
-
-
-def _shown(reason: object) -> str:
-    return " ".join(str(reason).split())[:_SHOWN_REASON]
-
-
-_SHOWN_REASON = 60
-_MOST_REASONS = 20
-"""Reasons that are counted apart; a daemon may invent one for each question."""
-
-
-def count_skip(counts: dict[str, int], reason: str | None) -> None:
-    """Count a stage that was skipped for a reason; None where none was."""
-    if reason is not None:
-        is_apart = reason in counts or len(counts) < _MOST_REASONS
-        name = reason if is_apart else "other reasons"
-        counts[name] = counts.get(name, 0) + 1
-
-
-def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
-    """Count all of them, as `count_skip` does."""
-    counts: dict[str, int] = {}
-    for reason in reasons:
-        count_skip(counts, reason)
-    return counts
 
 
 def trace_fault(

@@ -2,7 +2,7 @@
 
 from memconform.bench.records import QueryRecord
 from memconform.bench.rows import row
-from memconform.contract.core import count_skips, skipped_stage
+from memconform.contract.skipped_stages import count_skips, skipped_stage
 from memconform.reports.console import skipped
 from memconform.reports.lme import ranking_notes
 from tests.unit.lme_results import question, result_of
