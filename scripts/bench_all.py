@@ -35,6 +35,7 @@ _ALL = (
     "bench_replay.py",
     "bench_wmb.py",
     "bench_report.py",
+    "bench_public.py",
 )
 
 

@@ -8,6 +8,7 @@ python scripts/publish.py answers       answers by the scripted reader, which ta
 python scripts/publish.py answers/NAME  those of one benchmark
 python scripts/publish.py replay        50 questions replayed against every SDK, offline
 python scripts/publish.py runs          lme on three daemons, one of which differs, for screenshots
+python scripts/publish.py public        the public daemons, from a checkout in $JEFFS_BRAIN
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
 that embed need memconform[minilm], and those of answers memconform[qa].
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import bench_public
 from memconform.reports.tables import LME_MODES, PUBLISHED
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -232,6 +234,8 @@ def main() -> None:
         measurements |= {f"lme-{mode}": partial(measure, mode) for mode in LME_MODES}
     if "mutation" in parts:
         measurements["mutation"] = measure_mutation
+    if "public" in parts:
+        measurements["public"] = bench_public.measure
     if "replay" in parts:
         measurements["replay"] = measure_replay
     for folder, names, take in (

@@ -20,9 +20,9 @@ from memconform.contract.core import (
     Trace,
     Tuning,
     score_rise,
-    skipped_stage,
 )
 from memconform.contract.dialect import Dialect
+from memconform.contract.skipped_stages import skipped_stage
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339

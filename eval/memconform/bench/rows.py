@@ -15,7 +15,7 @@ from memconform.bench.records import (
     View,
 )
 from memconform.client.timing import is_short
-from memconform.contract.core import count_skips
+from memconform.contract.skipped_stages import count_skips
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
 from memconform.stats.clusters import mean_interval

@@ -33,7 +33,7 @@ class SearchResult:
     rises: bool = False
     """Whether a score of the ranking rises."""
     is_short: bool = False
-    """Whether it ranks fewer items than there are, because the system drops near duplicates."""
+    """Whether it ranks fewer items than there are, as a daemon with a dialect may."""
     skipped_stage: str | None = None
     """Which stage of its mode the search skipped, and why; None if it skipped none."""
     null_chunks: bool = False

@@ -9,7 +9,7 @@ from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.values import daemon_variables, request_headers
-from memconform.contract.names import Mode
+from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest

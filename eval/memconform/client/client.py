@@ -29,7 +29,6 @@ from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
-    SKIP_FAILURES,
     Brain,
     Brains,
     CreateBrain,
@@ -44,10 +43,9 @@ from memconform.contract.core import (
     Version,
     ranking_fault,
     ranks_all,
-    skipped_stage,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, Operation, ranked_by
+from memconform.contract.dialect import Dialect, Operation, ranked_by, rerank_skips
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
@@ -155,15 +153,11 @@ class ContractClient:
         await self._send("create_brain", "POST", "/v1/brains", 201, body)
 
     async def delete_brain(self, brain_id: str) -> bool:
-        """Delete a brain; False if it did not exist.
-
-        Its connection is not used again: a daemon that sends a body with 204 was seen to drop it a
-        moment later, in the midst of the next request.
-        """
+        """Delete a brain; False if it did not exist."""
         try:
             await self._send(
                 "delete_brain", "DELETE", _BRAIN, 204,
-                brain=brain_id, headers={"X-Confirm-Delete": "yes", "Connection": "close"},
+                brain=brain_id, headers={"X-Confirm-Delete": "yes"},
             )  # fmt: skip
         except DaemonFailedError as error:
             if error.code != "http_404":
@@ -225,8 +219,7 @@ class ContractClient:
         answer, timings = await self._call(
             "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
-        failures = SKIP_FAILURES if self.dialect is None else self.dialect.skip_failures
-        fault = trace_fault(answer.trace, request.mode, failures, found=bool(answer.chunks))
+        fault = trace_fault(answer.trace, request.mode, rerank_skips(self.dialect))
         if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
@@ -237,8 +230,7 @@ class ContractClient:
             answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )
         if fault is not None:
-            skipped = skipped_stage(answer.trace) if not answer.chunks else None
-            raise _bad_ranking(f"{fault}; the daemon skipped {skipped}" if skipped else fault)
+            raise _bad_ranking(fault)
         self.null_lists += answer.was_null
         return answer, replace(timings, daemon_ms=_longest(answer.took_ms, answer.trace.search_ms))
 
@@ -386,6 +378,10 @@ class ContractClient:
         status = self._status(operation, status)
         json = self._body(body) if body else None
         limits = self.timeouts
+        if status == httpx.codes.NO_CONTENT and self.dialect is not None:
+            # A daemon that sends a body with 204 was seen to drop the connection a moment later,
+            # during the next request.
+            headers = {**(headers or {}), "Connection": "close"}
         with timed(CallClock(limits.first, limits.total)) as clock:
             async with self._connection.open(
                 method,

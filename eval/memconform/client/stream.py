@@ -17,8 +17,8 @@ from memconform.contract.ask import (
     StreamError,
     StreamEvent,
 )
-from memconform.contract.core import SKIP_FAILURES, ranking_fault, ranks_all, trace_fault
-from memconform.contract.dialect import Dialect
+from memconform.contract.core import ranking_fault, ranks_all, trace_fault
+from memconform.contract.dialect import Dialect, rerank_skips
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.reported_failure import failure_in
 from memconform.contract.strict_json import RepeatedKeyError
@@ -160,8 +160,7 @@ class AskStream:
                 "bad_trace",
                 f"retrieve: mode {event.mode.value}, but trace.effectiveMode is {served.value}",
             )
-        failures = SKIP_FAILURES if self.dialect is None else self.dialect.skip_failures
-        fault = trace_fault(event.trace, self.request.mode, failures, found=bool(event.chunks))
+        fault = trace_fault(event.trace, self.request.mode, rerank_skips(self.dialect))
         if fault is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
         everything = self.whole_brain and ranks_all(served, self.request.question)

@@ -1,10 +1,9 @@
 """Which cases apply to an SDK: those of what it claims."""
 
-import json
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 
-from memconform.conformance.case import ProcessStep, StoreStep
+from memconform.conformance.case import Expectation, ProcessStep, StoreStep
 from memconform.conformance.case_paths import order_changes
 from memconform.conformance.catalog import CaseVariant, walk_steps
 from memconform.conformance.fixture import CONTROL_ENV
@@ -52,14 +51,22 @@ def dialect_skip_reason(entry: CaseVariant, dialect: Dialect) -> str | None:
 def _settings(entry: CaseVariant) -> Iterator[tuple[str, str]]:
     """The variables that a case sets, and the timeout that it waits for."""
     yield from entry.case.daemon.env.items()
-    expected = []
+    expected: list[Expectation] = []
     for step in walk_steps(entry.case):
         if isinstance(step, ProcessStep):
             yield from step.env.items()
-        expected += [e.model_dump(exclude_unset=True) for e in step.expect.values()]
-    shown = json.dumps(expected, default=str)
-    if entry.case.daemon.upstream == "scripted" and ('"timeout"' in shown or "504" in shown):
+        expected += step.expect.values()
+    if entry.case.daemon.upstream == "scripted" and any(map(_awaits_timeout, expected)):
         yield from CONTROL_ENV.items()
+
+
+def _awaits_timeout(expected: Expectation) -> bool:
+    """Whether an expectation holds for the problem or the error event of a timeout."""
+    if expected.any_of is not None:
+        return any(map(_awaits_timeout, expected.any_of))
+    if expected.problem is not None:
+        return expected.problem.code == "timeout"
+    return (expected.at or "").endswith("/code") and expected.is_ == "timeout"
 
 
 def provider_skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:

@@ -223,9 +223,14 @@ class CaseContext:
         )
         results.wire += [(fault, outcome) for fault in faults]
 
+    def expect_end(self) -> None:
+        """Blame the daemon no longer for the end of connections: it is about to be stopped."""
+        for sender in self._senders.values():
+            sender.stop_watching()
+
     @property
     def connection_faults(self) -> list[tuple[WireFault, StepResult]]:
-        """What the daemon did to connections after its responses, in the exchanges so far.
+        """What the daemon did to connections after its responses, once `close` has returned.
 
         Those of controls are no part of the case.
         """

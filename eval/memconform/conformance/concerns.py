@@ -22,11 +22,11 @@ class Concern(StrEnum):
 _SAFETY = """
 core.brain.id core.brain.delete core.brain.recreate core.brain.isolation core.ingest.path
 core.ingest.no-read core.ingest.replace core.ingest.durable core.ingest.embedder ask.disconnect
- documents.path documents.delete documents.rename documents.batch.atomic
-documents.durable events.isolation events.slow events.bounded auth.required auth.secret auth.start
-robust.body robust.large robust.depth robust.origin robust.alive robust.slow robust.stop
-robust.loopback robust.loopback.no-host state.files.links state.index.damage state.second state.gone
-state.recovery state.recovery.later state.recovery.unreadable state.brain.atomic state.full
+documents.path documents.delete documents.rename documents.batch.atomic documents.durable
+events.isolation events.slow events.bounded auth.required auth.secret auth.start robust.body
+robust.large robust.depth robust.origin robust.alive robust.slow robust.stop robust.loopback
+robust.loopback.no-host state.files.links state.index.damage state.second state.gone state.recovery
+state.recovery.later state.recovery.unreadable state.brain.atomic state.full
 """
 
 _INTERCHANGE = """
@@ -35,13 +35,12 @@ core.brain.create core.brain.list core.brain.unknown core.brain.counts core.inge
 core.ingest.conflict core.ingest.batch core.ingest.read-your-writes core.ingest.hidden
 core.chunk.front-matter core.chunk.title core.search.shape core.search.text core.search.order
 core.search.prefix core.search.repeatable core.mode.served core.mode.trace core.mode.failure
-core.filter.keys core.filter.and core.filter.honest ask.before-stream
-ask.order ask.citation ask.answer ask.error
-ask.upstream ask.upstream.timeout ask.flush ask.framing documents.missing documents.read
-documents.stat documents.list documents.list.hidden documents.list.glob documents.write
-documents.append documents.conflict documents.batch documents.index documents.sidecar events.ready
-events.change events.batch events.ids events.prompt events.ping events.end auth.health robust.head
-state.files state.description start.serve
+core.filter.keys core.filter.and core.filter.honest ask.before-stream ask.order ask.citation
+ask.answer ask.error ask.upstream ask.upstream.timeout ask.flush ask.framing documents.missing
+documents.read documents.stat documents.list documents.list.hidden documents.list.glob
+documents.write documents.append documents.conflict documents.batch documents.index
+documents.sidecar events.ready events.change events.batch events.ids events.prompt events.ping
+events.end auth.health robust.head state.files state.description start.serve
 """
 
 _STRICTNESS = """

@@ -5,8 +5,10 @@ next request. One daemon sends a body with 204, upon which its server drops the 
 was reported of the request that followed, as `POST /v1/brains: no response`, 66 times.
 """
 
+import asyncio
 import ssl
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,9 +29,13 @@ CUT = (
 
 _CONNECTION = "memconform.connection"
 
+_PAUSES: Iterable[float] = (0.001, 0.002, 0.004, 0.008, 0.016)
+"""Seconds between looks at a connection after a response. A server that ends it does so as soon as
+the response is written; no request waits for this, only the end of a case does."""
+
 _IDLE_SECONDS = 1.0
 """How soon after a response the end of its connection belongs to it: servers close idle ones after
-5 s (uvicorn, Node.js) or never (Go)."""
+5 s (uvicorn, Node.js) or never (Go). If the machine stood still for longer, nobody is blamed."""
 
 
 @cache
@@ -39,55 +45,73 @@ def certificates() -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finished:
+class _End:
+    """The end of a response, after which its connection is watched."""
+
     outcome: StepResult
     connection: Transport
-    closes: bool
+    is_announced: bool
     """Whether the response itself says that the connection ends with it."""
     at: float
     """When the response was complete, by the clock of `time.monotonic`."""
 
 
 class Connections(httpx.AsyncBaseTransport):
-    """httpx's transport with a new connection for each request, kept until the next one ends."""
+    """httpx's transport with a new connection for each request, which is watched after it."""
 
     def __init__(self) -> None:
         self.faults: list[tuple[WireFault, StepResult]] = []
-        """What came after responses, each with the exchange that it belongs to."""
-        self._open: list[Transport] = []
-        self._finished: list[_Finished] = []
+        """What came after responses, each with the exchange that it belongs to; after `aclose`."""
+        self._open: dict[Transport, httpx.Response | None] = {}
+        """Each with its response, once that has begun; closing its pool does not end one in use."""
+        self._watches: list[asyncio.Task[None]] = []
+        self._is_watching = True
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         secure = request.url.scheme == "https"
         connection = Transport(
             connections=1, secure=secure, certificates=certificates(), is_strict=True
         )
-        self._open.append(connection)
+        self._open[connection] = None
         response = await connection.handle_async_request(request)
+        self._open[connection] = response
         response.extensions = {**response.extensions, _CONNECTION: connection}
         return response
 
-    async def finish(self, outcome: StepResult, response: httpx.Response) -> None:
-        """Examine the connections of earlier responses, now that this one is complete.
+    def watch(self, outcome: StepResult, response: httpx.Response) -> None:
+        """Watch the connection of a response that is complete, while other requests are sent."""
+        if self._is_watching:
+            connection = response.extensions[_CONNECTION]
+            end = _End(outcome, connection, _announces_end(response), time.monotonic())
+            self._watches.append(asyncio.create_task(self._watch(end)))
 
-        The daemon has meanwhile had the time to send what follows, or to close.
+    def stop_watching(self) -> None:
+        """Blame no response for what comes from now on: the daemon is about to be stopped.
+
+        That must not wait for the watches, or a daemon would have the time to do later what it
+        acknowledged before.
         """
-        finished, self._finished = self._finished, []
-        connection = response.extensions[_CONNECTION]
-        self._finished.append(
-            _Finished(outcome, connection, _announces_end(response), time.monotonic())
-        )
-        for each in finished:
-            fault = await _fault_after(each)
-            if fault is not None:
-                cause = cause_of(each.outcome, fault)
-                self.faults.append((WireFault(fault.message, cause), each.outcome))
-            self._open.remove(each.connection)
-            await each.connection.aclose()
+        self._is_watching = False
+        for watch in self._watches:
+            watch.cancel()
+
+    async def _watch(self, end: _End) -> None:
+        fault = await _fault_after(end)
+        if fault is not None:
+            cause = cause_of(end.outcome, fault)
+            self.faults.append((WireFault(fault.message, cause), end.outcome))
+        await end.connection.aclose()
+        del self._open[end.connection]
 
     async def aclose(self) -> None:
+        """Wait for what the last responses are watched for, and close all connections."""
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        self._watches.clear()
         while self._open:
-            await self._open.pop().aclose()
+            connection, response = self._open.popitem()
+            if response is not None:
+                await response.aclose()
+            await connection.aclose()
 
 
 def _announces_end(response: httpx.Response) -> bool:
@@ -99,15 +123,20 @@ def _announces_end(response: httpx.Response) -> bool:
     return has_body and not {"content-length", "transfer-encoding"}.intersection(headers)
 
 
-async def _fault_after(finished: _Finished) -> Fault | None:
+async def _fault_after(end: _End) -> Fault | None:
     """Return what is wrong with the end of a response; None if nothing is."""
-    outcome = finished.outcome
-    is_open = await finished.connection.is_open()
-    surplus = finished.connection.take_unsolicited()
+    outcome = end.outcome
+    is_open = await end.connection.is_open()
+    for pause in _PAUSES:
+        if not is_open:
+            break
+        await asyncio.sleep(pause)
+        is_open = await end.connection.is_open()
+    surplus = end.connection.take_unsolicited()
     if surplus:
         return Fault(f"{surplus!r} came after the response", "bytes after the response")
-    is_prompt = time.monotonic() - finished.at < _IDLE_SECONDS
-    if is_open or finished.closes or not is_prompt or outcome.ended != "end":
+    is_prompt = time.monotonic() - end.at < _IDLE_SECONDS
+    if is_open or end.is_announced or not is_prompt or outcome.ended != "end":
         return None
     return Fault(
         f"the connection ends after the {outcome.status}, without `Connection: close`: a client"

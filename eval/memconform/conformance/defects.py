@@ -107,7 +107,7 @@ def defects(sdk: SdkResult) -> list[Defect]:
     concerns: dict[str, Counter[Concern]] = {}
     for check, cause in pairs:
         concerns.setdefault(cause.cause, Counter())[concern_of(check, cause)] += 1
-    found: dict[tuple[str, Concern], Defect] = {}
+    merged: dict[tuple[str, Concern], Defect] = {}
     for check, cause in pairs:
         concern = concern_of(check, cause)
         if not depends_on_rule(cause):
@@ -115,5 +115,5 @@ def defects(sdk: SdkResult) -> list[Defect]:
             counts = concerns[cause.cause]
             concern = max(counts, key=lambda c: (counts[c], -order.index(c)))
         name = defect_of(cause.cause)
-        found.setdefault((name, concern), Defect(name, concern)).add(check, cause)
-    return sorted(found.values(), key=lambda d: (order.index(d.concern), -len(d.checks), d.name))
+        merged.setdefault((name, concern), Defect(name, concern)).add(check, cause)
+    return sorted(merged.values(), key=lambda d: (order.index(d.concern), -len(d.checks), d.name))

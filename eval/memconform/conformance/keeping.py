@@ -20,7 +20,7 @@ MOST_KEPT = 4
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Holding:
     sdk: str
     fixture: Fixture
     cases: frozenset[str]
@@ -31,7 +31,7 @@ class _Kept:
 class KeptDaemons:
     """Takes daemons over from the suite; stops them when its block is left."""
 
-    _kept: list[_Kept] = field(default_factory=list)
+    _holdings: list[_Holding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What could not be kept, and why."""
     problems: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class KeptDaemons:
         """
         if not fixture.kept_brains and not (is_main and fixture.runner.managed):
             return False
-        if sum(kept.sdk == sdk for kept in self._kept) >= MOST_KEPT:
+        if sum(holding.sdk == sdk for holding in self._holdings) >= MOST_KEPT:
             self._stopped[sdk] = self._stopped.get(sdk, 0) + 1
             return False
         try:
@@ -66,12 +66,12 @@ class KeptDaemons:
         except DaemonError as error:
             self.notes.append(f"a daemon of {sdk} cannot be kept: {error.render()}")
             return False
-        self._kept.append(_Kept(sdk, fixture, frozenset(entry.id for entry in entries)))
+        self._holdings.append(_Holding(sdk, fixture, frozenset(entry.id for entry in entries)))
         return True
 
     def daemons(self) -> list[tuple[str, Daemon]]:
         """The running daemons, each with the name of its SDK."""
-        return [(kept.sdk, kept.fixture.daemon) for kept in self._kept]
+        return [(holding.sdk, holding.fixture.daemon) for holding in self._holdings]
 
     def hints(self) -> list[str]:
         """Lines about what is and what is not kept."""
@@ -84,13 +84,13 @@ class KeptDaemons:
 
     def readdressed(self, sdk: str, case: CaseResult) -> CaseResult:
         """The result with the address at which its daemon runs now, in each curl command."""
-        kept = next((k for k in self._kept if k.sdk == sdk and case.case in k.cases), None)
-        if kept is None:
+        holding = next((h for h in self._holdings if h.sdk == sdk and case.case in h.cases), None)
+        if holding is None:
             return case
-        now = kept.fixture.daemon.base_url
+        now = holding.fixture.daemon.base_url
 
         def current(curl: str) -> str:
-            for before in kept.fixture.addresses:
+            for before in holding.fixture.addresses:
                 curl = curl.replace(f"{before}/", f"{now}/")
             return curl
 
@@ -98,14 +98,14 @@ class KeptDaemons:
 
     async def close(self) -> None:
         """Stop the daemons; on those that memconform did not start, delete the brains."""
-        while self._kept:
-            kept = self._kept.pop()
-            if not kept.fixture.runner.managed:
-                await _delete_brains(kept.fixture)
+        while self._holdings:
+            holding = self._holdings.pop()
+            if not holding.fixture.runner.managed:
+                await _delete_brains(holding.fixture)
             try:
-                await kept.fixture.close()
+                await holding.fixture.close()
             except DaemonError as error:
-                self.problems.append(f"{kept.sdk}: {error.render()}")
+                self.problems.append(f"{holding.sdk}: {error.render()}")
         while self._at_end:
             await asyncio.to_thread(self._at_end.pop(0))
 

@@ -290,6 +290,8 @@ class StepExecutor:
         seconds = step.within_ms / 1e3
         started = time.perf_counter()
         report, cause = ProcessReport(alive=True), ""
+        if step.process in {"stop", "kill", "start", "restart"}:
+            self._context.expect_end()
         try:
             match step.process:
                 case "stop":

@@ -87,8 +87,12 @@ class Sender:
 
     @property
     def faults(self) -> list[tuple[WireFault, StepResult]]:
-        """What came after responses, each with the exchange that it belongs to."""
+        """What came after responses, each with the exchange that it belongs to; after `close`."""
         return self._connections.faults
+
+    def stop_watching(self) -> None:
+        """Blame no response for what comes after it from now on: the daemon is to be stopped."""
+        self._connections.stop_watching()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -126,8 +130,13 @@ class Sender:
         # Nothing is masked: everything that a case sends is part of the case.
         return request, Exchange(request, open=True)
 
-    async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> StepResult:
-        """Send a request and read the whole response; errors become the result's failure."""
+    async def send(
+        self, request: httpx.Request, exchange: Exchange, seconds: float, *, watches: bool = True
+    ) -> StepResult:
+        """Send a request and read the whole response; errors become the result's failure.
+
+        `watches` is whether what comes after the response is a fault of the daemon.
+        """
         asked: ContractRequest = request.extensions[_CONTRACT_REQUEST]
         outcome = StepResult(asked.label, exchange=exchange, sent=asked.body)
         started = time.perf_counter()
@@ -153,7 +162,8 @@ class Sender:
             outcome.ended = "cut"
         else:
             outcome.ended = "end"
-            await self._connections.finish(outcome, response)
+            if watches:
+                self._connections.watch(outcome, response)
         outcome.received = bytes(body)
         outcome.body = asked.answer(outcome.status, outcome.received)
         outcome.took_ms = _elapsed_ms(started)

@@ -1,11 +1,12 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
+from memconform.contract.skipped_stages import skipped_stage as skipped_stage  # noqa: PLC0414 - client/client.py imports it from here
 from memconform.contract.terms import terms
 from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
 
@@ -195,7 +196,7 @@ class Trace(Response):
     """Why a search in mode hybrid-rerank was not reranked. The contract has no such key, because it
     has such a daemon serve hybrid; a run believes one that says it (`trace_fault`)."""
     vector_skip_reason: SkipJsonSchema[Annotated[str | None, BeforeValidator(_as_reason)]] = None
-    """Why a search in a mode with vectors used none, likewise."""
+    """Why a search in a mode with vectors used none; whatever it is, that is another mode."""
     fell_back_to_bm25: Unknowable[bool] = Field(alias="fellBackToBm25")
     candidate_k: Unknowable[Count]
     search_ms: Unknowable[Milliseconds]
@@ -242,69 +243,18 @@ class SearchFault(str):
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
-SKIP_FAILURES = (
-    *("fail", "error", "timeout", "timed_out", "unavailable"),
-    *("no_reranker", "no_embedder"),
-)
-"""Parts of reasons for which a stage was skipped that say that the daemon could not do it; any
-other reason says that it chose not to, such as `unanimity`."""
-
-
-def skipped_stage(trace: Trace | Mapping[str, Any]) -> str | None:
-    """Which stage of its mode a search skipped and why, by its trace or a stored one, for a report;
-    None if it skipped none, or gives no reason."""
-    stored = trace.model_dump(mode="json", by_alias=True) if isinstance(trace, Trace) else trace
-    reranks = stored.get("effectiveMode") == Mode.HYBRID_RERANK
-    skipped = (
-        ("vectors", stored.get("embedderUsed") is False, "vectorSkipReason"),
-        ("reranking", reranks and stored.get("reranked") is False, "rerankSkipReason"),
-    )
-    reasons = [
-        f"{stage} ({_shown(stored[key])})"
-        for stage, is_skipped, key in skipped
-        if is_skipped and stored.get(key)
-    ]
-    return " and ".join(reasons) or None
-
-
-def _shown(reason: object) -> str:
-    return " ".join(str(reason).split())[:_SHOWN_REASON]
-
-
-_SHOWN_REASON = 60
-_MOST_REASONS = 20
-"""Reasons that are counted apart; a daemon may invent one for each question."""
-
-
-def count_skip(counts: dict[str, int], reason: str | None) -> None:
-    """Count a stage that was skipped for a reason; None where none was."""
-    if reason is not None:
-        is_apart = reason in counts or len(counts) < _MOST_REASONS
-        name = reason if is_apart else "other reasons"
-        counts[name] = counts.get(name, 0) + 1
-
-
-def count_skips(reasons: Iterable[str | None]) -> dict[str, int]:
-    """Count all of them, as `count_skip` does."""
-    counts: dict[str, int] = {}
-    for reason in reasons:
-        count_skip(counts, reason)
-    return counts
+RERANK_SKIPS = ("unanimity", "empty_candidates")
+"""Reasons for which a daemon chose not to rerank. Any other may be a failure, such as `http 503`,
+and is believed only if the dialect declares it."""
 
 
 def trace_fault(
-    trace: Trace,
-    requested: Mode,
-    skip_failures: Sequence[str] = SKIP_FAILURES,
-    *,
-    found: bool = True,
+    trace: Trace, requested: Mode, rerank_skips: Sequence[str] = RERANK_SKIPS
 ) -> SearchFault | None:
     """Return how a trace contradicts the request or itself; None if it does not.
 
-    A value that the daemon's dialect does not have contradicts nothing. `skip_failures` are the
-    parts of a reason for a skipped stage that stand for a failure, in any case. Without anything
-    `found`, a vector mode may say that it used no embedder: daemons were seen to say so of a search
-    whose filter excludes every vector, and such a ranking cannot hide another mode.
+    A value that the daemon's dialect does not have contradicts nothing. `rerank_skips` are the
+    reasons for which a search in mode hybrid-rerank need not have been reranked.
     """
     effective = trace.effective_mode
     if trace.requested_mode not in (None, requested):
@@ -315,27 +265,25 @@ def trace_fault(
         return SearchFault(message, cause)
     if effective is Mode.AUTO:
         return _contradiction("effectiveMode is auto, which is not a search mode")
-    return None if effective is None else _mode_fault(trace, effective, skip_failures, found=found)
+    return None if effective is None else _mode_fault(trace, effective, rerank_skips)
 
 
-def _mode_fault(
-    trace: Trace, effective: Mode, skip_failures: Sequence[str], *, found: bool
-) -> SearchFault | None:
+def _mode_fault(trace: Trace, effective: Mode, rerank_skips: Sequence[str]) -> SearchFault | None:
     """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return _contradiction(f"fellBackToBm25 with effectiveMode {effective.value}")
-    skipped = []
-    if effective in _VECTOR_MODES and trace.embedder_used is False and found:
-        skipped.append((trace.vector_skip_reason, "without an embedder"))
-    if effective is Mode.HYBRID_RERANK and trace.reranked is False:
-        skipped.append((trace.rerank_skip_reason, "without reranking"))
-    for reason, stage in skipped:
-        cause = f"effectiveMode {effective.value} {stage}"
-        if reason is None:
-            return _contradiction(cause)
-        if any(failure.casefold() in reason.casefold() for failure in skip_failures):
-            return SearchFault(f"{cause}: {reason}", cause)
-    return None
+    cause, reason = f"effectiveMode {effective.value} without", None
+    if effective in _VECTOR_MODES and trace.embedder_used is False:
+        cause, reason = f"{cause} an embedder", trace.vector_skip_reason
+    elif (
+        effective is Mode.HYBRID_RERANK
+        and trace.reranked is False
+        and trace.rerank_skip_reason not in rerank_skips
+    ):
+        cause, reason = f"{cause} reranking", trace.rerank_skip_reason
+    else:
+        return None
+    return SearchFault(f"{cause}: {reason}" if reason else cause, cause)
 
 
 def _contradiction(message: str) -> SearchFault:

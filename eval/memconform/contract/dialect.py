@@ -7,21 +7,16 @@ is missing without such a declaration, a `null`, or a value of another type rema
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar, get_origin
+from typing import Any, Literal, get_origin
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import BaseModel, Field, model_validator
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
 from memconform.contract.ask import StreamError
-from memconform.contract.core import SKIP_FAILURES, Filters, Trace
+from memconform.contract.core import RERANK_SKIPS, Filters, Trace
 from memconform.contract.dialect_keys import (
     MISSING,
     DialectError,
@@ -36,10 +31,17 @@ from memconform.contract.dialect_objects import (
     REQUESTS,
     can_be_unknown,
     fields_by_key,
-    loosened,
     model_of,
 )
-from memconform.contract.dialect_tables import Auth, Choice, PathMapping, Table
+from memconform.contract.dialect_tables import (
+    PLACE,
+    Auth,
+    Choice,
+    Names,
+    PathMapping,
+    Table,
+    require_places,
+)
 from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
@@ -55,30 +57,6 @@ Operation = Literal[
 
 
 EVENT_NAMES = ("retrieve", "answer_delta", "citation", "error", "done")
-
-M = TypeVar("M", bound=BaseModel)
-
-
-def _as_list(names: object) -> object:
-    return [names] if isinstance(names, str) else names
-
-
-Names = Annotated[list[str] | Literal[False], BeforeValidator(_as_list)]
-"""Where a value is found: keys joined by `.`, the first of several that is present. A trailing `?`
-says that all of them may be missing; False that the daemon has no such value."""
-
-
-_PLACE = r"[^.?]+(\.[^.?]+)*\??"
-
-
-def _require_places(name: str, places: Mapping[str, str]) -> None:
-    """Raise ValueError if two keys of a request would be sent at one place, or within another."""
-    for key, place in places.items():
-        for other, inner in places.items():
-            if key != other and f"{inner}.".startswith(f"{place}."):
-                raise ValueError(
-                    f"objects.{name}: {key} and {other} cannot both be sent at {place!r}"
-                )
 
 
 class Dialect(Table):
@@ -113,9 +91,9 @@ class Dialect(Table):
     failures: list[str] = Field(default_factory=lambda: list(FAILURES))
     """What reports a failure in a success or an event: `key`, if it holds a value, or `key=value`,
     in any object outside arrays; or a place from the top, its keys joined by `.`."""
-    skip_failures: list[str] = Field(default_factory=lambda: list(SKIP_FAILURES))
-    """Parts of `rerankSkipReason` and `vectorSkipReason` of a trace that say that the daemon could
-    not do that stage: its search is not measured. With any other reason it is."""
+    rerank_skips: list[str] = Field(default_factory=lambda: list(RERANK_SKIPS))
+    """Values of `rerankSkipReason` with which a search in mode hybrid-rerank is measured, because
+    the daemon chose not to rerank. With any other it is not, because that may be a failure."""
     # Without their validators, which nothing else needs: those of the dialect include them.
     paths: PathMapping = PathMapping.model_construct()
     auth: Auth = Auth.model_construct()
@@ -162,7 +140,7 @@ class Dialect(Table):
                     raise ValueError(
                         f"objects.{name}.{key}: unknown key; known are {', '.join(fields)}"
                     )
-                if names is not False and not all(re.fullmatch(_PLACE, name) for name in names):
+                if names is not False and not all(re.fullmatch(PLACE, name) for name in names):
                     raise ValueError(
                         f"objects.{name}.{key}: write keys joined by '.', with '?' at the end if"
                         " it may be missing"
@@ -173,7 +151,7 @@ class Dialect(Table):
                         f"objects.{name}.{key} cannot be unknown: without it nothing is measured"
                     )
             if model in REQUESTS:
-                _require_places(
+                require_places(
                     name,
                     {
                         key: names[0].rstrip("?") if names else styled(key, self.request_keys)
@@ -269,17 +247,6 @@ class Dialect(Table):
             return value
         inner = model_of(field.annotation)
         return value if inner is None else self.request_json(value, inner, where=where)
-
-    def response(self, content: str | bytes, model: type[M]) -> M:
-        """Translate a response body or an event's data and validate it.
-
-        Raises:
-            pydantic.ValidationError: if the translation does not fit the model.
-            DialectError, RepeatedKeyError: as `as_contract`.
-        """
-        translated = self.as_contract(content, model)
-        value: M = loosened(model).model_validate_json(json.dumps(translated))
-        return value
 
     def as_contract(self, content: str | bytes, model: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
         """Translate a response body or an event's data that reports no failure.
@@ -409,6 +376,11 @@ def ranked_by(dialect: Dialect | None, requested: RankBy | None = None) -> RankB
     if requested is not None:
         return requested
     return "score" if dialect is None else dialect.rank_by
+
+
+def rerank_skips(dialect: Dialect | None) -> Sequence[str]:
+    """The reasons for which a search in mode hybrid-rerank need not have been reranked."""
+    return RERANK_SKIPS if dialect is None else dialect.rerank_skips
 
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (

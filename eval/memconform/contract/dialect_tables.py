@@ -1,8 +1,10 @@
-"""The tables inside `[dialect]`: paths, authorization and choices."""
+"""The tables inside `[dialect]` and the form of its keys."""
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 
 class Table(BaseModel):
@@ -79,3 +81,26 @@ class Choice(Table):
         if defect is not None:
             raise ValueError(f"{cause!r} would excuse {defect!r} too, which is no choice")
         return cause
+
+
+def _as_list(names: object) -> object:
+    return [names] if isinstance(names, str) else names
+
+
+Names = Annotated[list[str] | Literal[False], BeforeValidator(_as_list)]
+"""Where a value is found: keys joined by `.`, the first of several that is present. A trailing `?`
+says that all of them may be missing; False that the daemon has no such value."""
+
+
+PLACE = r"[^.?]+(\.[^.?]+)*\??"
+"""The form of a name in `Names`."""
+
+
+def require_places(name: str, places: Mapping[str, str]) -> None:
+    """Raise ValueError if two keys of a request would be sent at one place, or within another."""
+    for key, place in places.items():
+        for other, inner in places.items():
+            if key != other and f"{inner}.".startswith(f"{place}."):
+                raise ValueError(
+                    f"objects.{name}: {key} and {other} cannot both be sent at {place!r}"
+                )

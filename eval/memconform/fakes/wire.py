@@ -59,6 +59,11 @@ class RawExchange:
     async def end_stream(self) -> None:
         await self.raw(b"0\r\n\r\n")
 
+    @property
+    def connection(self) -> asyncio.BaseTransport:
+        """The connection, which is the same for all requests that come over it."""
+        return self._writer.transport
+
     def abort(self) -> None:
         """Break the connection as a crash would."""
         self._writer.transport.abort()

@@ -248,7 +248,9 @@ class IndexProver:
         Raises:
             DaemonError: `not_searchable`, naming some of the documents that were not found.
         """
-        legs = self.legs if legs is None else legs
+        legs = self.legs if legs is None else list(legs)
+        if not legs:
+            self._blank.update(path for path in paths if not self._has_words(path))
         work = [(leg, batch) for leg in legs for batch in self._cut(paths)]
         tasks = [asyncio.create_task(self._missing(batch, leg)) for leg, batch in work]
         try:
@@ -265,6 +267,10 @@ class IndexProver:
         if missing:
             raise _not_searchable(missing, proven)
         return proven
+
+    def _has_words(self, path: str) -> bool:
+        text = searchable_text(self._documents.document(path))
+        return self._documents.chunk_count(path) != 0 and bool(self._words.draw(text, 1))
 
     def _cut(self, paths: Iterable[str]) -> Iterator[list[str]]:
         """Split documents into batches whose chunks all fit into one response."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
@@ -257,7 +258,8 @@ class _Seeder:
             _log.debug("documents ingested", brain=self.brain, documents=len(self.ingested))
         if self.runner.seed.restart:
             started = time.perf_counter()
-            await self._restartable("[seed] restart = true").restart()
+            setting = f"[seed] restart = {json.dumps(self.runner.seed.restart)}"
+            await self._restartable(setting).restart()
             elapsed += time.perf_counter() - started
         return elapsed
 

@@ -18,8 +18,8 @@ from memconform.contract.core import (
     SearchRequest,
     SearchResponse,
     score_rise,
-    skipped_stage,
 )
+from memconform.contract.skipped_stages import skipped_stage
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner

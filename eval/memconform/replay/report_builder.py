@@ -10,7 +10,7 @@ from memconform.bench.qa.records import Accuracy
 from memconform.bench.qa.scores import accuracy, estimate
 from memconform.bench.records import Estimate
 from memconform.client.timing import is_short
-from memconform.contract.core import count_skips
+from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars

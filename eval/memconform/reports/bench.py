@@ -1,6 +1,6 @@
 """Bench reports: tables on the terminal and in Markdown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
@@ -12,15 +12,15 @@ from memconform.bench.events import (
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import AboveCeiling, BenchReport, Estimate, Row, Scores, SystemReport
-from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS, UNDISPUTED
-from memconform.client.timing import short_latencies
+from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
+from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import null_lists, short_rankings, skipped, table_console
+from memconform.reports.bench_notes import footnotes, row_name
+from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
@@ -29,8 +29,6 @@ from memconform.scoring.retrieval import RATES
 from memconform.stats.quantiles import QuantileSummary
 
 _MISSING = "-"
-_HIGH_CHANCE = 50.0
-"""Percent from which a note says what a random ranking scores."""
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
 _OFFICIAL_SHOWN = ("recall_any", "recall_all", "ndcg_any")
 _BY_WEIGHT = ("recall_any", "mrr", "ndcg", "ndcg_any", "recall_all")
@@ -105,7 +103,7 @@ def show_bench(
             )
             console.print(table)
             omitted += missing
-        for line in [omission(omitted, "--markdown and --json have them"), *_footnotes(report)]:
+        for line in [omission(omitted, "--markdown and --json have them"), *footnotes(report)]:
             if line:
                 console.print(line, style="dim")
     for row in report.rows:
@@ -129,7 +127,7 @@ def bench_markdown(report: BenchReport) -> str:
             lines += ["", f"### {escape_markdown(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
         lines += ["", *_markdown(header, cells)]
-    notes = _footnotes(report)
+    notes = footnotes(report)
     notes += [
         f"{_unmeasured(row)}: {'; '.join(row.why)}" for row in report.rows if not row.measured
     ]
@@ -265,135 +263,8 @@ def _mebibytes(value: int | None) -> str:
     return _MISSING if value is None else f"{value / 2**20:,.0f}"
 
 
-def _row_notes(row: Row) -> Iterator[str]:
-    """Lines about what a row is measured in spite of."""
-    name = _name(row)
-    if row.rising_scores:
-        rankings = plural(row.rising_scores, "ranking")
-        yield f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
-    if row.short_rankings:
-        yield f"{name}: {short_rankings(row.short_rankings)}"
-    if row.skipped_stages:
-        yield f"{name}: stages {skipped(row.skipped_stages, row.queries)}"
-    if row.null_lists:
-        yield f"{name}: {null_lists(row.null_lists)}"
-    if row.unanswered:
-        queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
-        yield f"{name}: its own reader did not answer {queries}; --resume asks again"
-
-
-def _footnotes(report: BenchReport) -> list[str]:
-    source = report.source
-    lines = []
-    if source.sha256 and source.format in ("locomo", "longmemeval"):
-        lines.append(f"dataset file: {source.pinned or 'not one of the pinned versions'}")
-    if source.with_gold < source.queries:
-        without_gold = plural(source.queries - source.with_gold, "query", spec=",")
-        lines.append(f"{without_gold} without gold, counted for speed only")
-    if source.dropped:
-        lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
-    if source.silent:
-        lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
-    lines += [
-        f"{system.name} indexes the items as LongMemEval's released code does: user turns alone,"
-        " and sessions that are listed twice count twice"
-        for system in report.systems
-        if system.official_items
-    ]
-    lines += _chance_notes(report)
-    lines += _rank_notes(report)
-    lines += _errata_notes(report)
-    lines += _latency_notes(report)
-    lines += [line for row in report.rows for line in _row_notes(row)]
-    if report.concurrency > 1:
-        lines.append(f"latencies were measured with {report.concurrency} queries in flight")
-    if report.resumed_from is not None:
-        lines.append(
-            "no speed, memory or disk is shown, because part of each was measured in"
-            f" {report.resumed_from}"
-        )
-    if report.overhead_ms is not None:
-        lines.append(
-            f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
-            " of sequential searches against a server that answers at once)"
-        )
-    return lines
-
-
-def _chance_notes(report: BenchReport) -> list[str]:
-    """Name the views in which a random ranking finds much."""
-    lines = []
-    for view, chance in report.chance.items():
-        high = {
-            name: value
-            for name, value in chance.metrics.items()
-            if value >= _HIGH_CHANCE and name.startswith(RATES[0])
-        }
-        if chance.every_item_relevant:
-            lines.append(f"{view}: every item is relevant; any ranking of them scores 100")
-        elif high:
-            scores = ", ".join(f"{name} {value:.1f}" for name, value in high.items())
-            lines.append(f"{view}: a random ranking scores {scores}")
-    return lines
-
-
-def _rank_notes(report: BenchReport) -> list[str]:
-    """Say how each row orders equal scores, and what makes a score of two vectors."""
-    ties: dict[str, dict[str, None]] = {}
-    kernels: dict[str, dict[str, None]] = {}
-    for row in report.rows:
-        if row.ties:
-            ties.setdefault(row.ties, {})[row.system] = None
-        if row.kernel:
-            kernels.setdefault(row.kernel, {})[_name(row)] = None
-    lines = [f"equal scores {how}: {', '.join(names)}" for how, names in ties.items()]
-    lines += [f"similarity {kernel}: {', '.join(names)}" for kernel, names in kernels.items()]
-    return lines
-
-
-def _latency_notes(report: BenchReport) -> list[str]:
-    return [
-        f"{_name(row)}: {short_latencies(row.short_latencies)}"
-        for row in report.rows
-        if row.short_latencies
-    ]
-
-
-def _name(row: Row) -> str:
-    return f"{row.system} {row.strategy}".strip()
-
-
-def _errata_notes(report: BenchReport) -> list[str]:
-    """What the errata change, and the rows that owe part of their raw score to wrong gold."""
-    errata = report.errata
-    if errata is None:
-        return []
-    disputed = plural(errata.disputed, "disputed query", spec=",")
-    effect = f"{UNDISPUTED} omits {disputed} and corrects the gold of {errata.corrected:,}"
-    lines = [f"errata {errata.name}: {effect}; {ALL} is raw"]
-    for row in report.rows:
-        worst: dict[str, AboveCeiling] = {}
-        for above in row.above_ceilings:
-            other = worst.get(above.scope)
-            if other is None or above.score - above.ceiling > other.score - other.ceiling:
-                worst[above.scope] = above
-        excesses = [
-            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}{_corrections(above)}"
-            for scope, above in worst.items()
-        ]
-        if excesses:
-            lines.append(f"{_name(row)}: above the ceiling of wrong gold: {'; '.join(excesses)}")
-    return lines
-
-
-def _corrections(above: AboveCeiling) -> str:
-    if above.corrected is None:
-        return ""
-    return f" by {plural(above.corrected, 'corrected query')}"
-
-
 def _unmeasured(row: Row) -> str:
-    name = _name(row)
+    name = row_name(row)
     queries = plural(row.queries, "query", spec=",")
     return f"{name}: not measured, {row.not_measured:,} of {queries} missing"
 

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memconform.client.timing import is_short, short_latencies
-from memconform.contract.core import count_skip, score_rise, skipped_stage
+from memconform.contract.core import score_rise
+from memconform.contract.skipped_stages import count_skip, skipped_stage
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord

@@ -217,7 +217,13 @@ async def test_a_daemon_that_says_why_it_skipped_reranking_is_measured(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "reason", [{}, {"rerankSkipReason": ""}, {"rerankSkipReason": "rerank_failed"}]
+    "reason",
+    [
+        {},
+        {"rerankSkipReason": ""},
+        {"rerankSkipReason": "rerank_failed"},
+        {"rerankSkipReason": "http 503"},
+    ],
 )
 async def test_reranking_that_failed_or_was_skipped_in_silence_is_not_measured(
     tmp_path: Path, reason: dict[str, str]

@@ -4,7 +4,8 @@
 
 Scores say ranks, 1/(60 + rank) of the response that they are in; a reranker moves chunks without
 scoring them again, or says why it did not run; a search that finds nothing answers `null`; and
-each 204 comes with a body, after which the connection is closed. With `--fault` it is wrong too.
+each 204 comes with a body, after which the connection breaks at its next request. With `--fault`
+it is wrong too.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import asyncio
 import sys
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from weakref import WeakSet
 
 from memconform.fakes.scripted import ScriptedBrain
 from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
@@ -22,6 +24,8 @@ FAULTS = (
     "loses_unfiltered",  # one document is found with filters only
     "loses_vector",  # one document has no vector
     "no_reason",  # the reranker does not run, and nobody is told why
+    "no_reranker",  # the reranker is gone, which the trace says
+    "no_vectors",  # the embedder does not answer, which the trace says
     "null_for_failed",  # what failed answers a null list, with the error beside it
     "no_list",  # what found nothing has no list at all
 )
@@ -37,9 +41,14 @@ class RankScoredDaemon:
     def __init__(self, fault: str) -> None:
         self._fault = fault
         self._brains: dict[str, ScriptedBrain] = {}
+        self._spoilt: WeakSet[object] = WeakSet()
+        """Connections over which a 204 came with a body."""
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
         """Answer one request."""
+        if exchange.connection in self._spoilt:
+            exchange.abort()
+            return
         parts = urlsplit(request.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         match (request.method, parts.path.strip("/").split("/")):
@@ -71,10 +80,10 @@ class RankScoredDaemon:
                 await exchange.json({"brainId": name})
             case ("DELETE", []):
                 del self._brains[name]
-                await _done(exchange)
+                await self._done(exchange)
             case ("PUT", ["documents"]):
                 documents[query["path"]] = request.body.decode()
-                await _done(exchange)
+                await self._done(exchange)
             case ("GET", ["documents"]):
                 items = [_stat(path, text) for path, text in sorted(documents.items())]
                 await exchange.json({"items": items})
@@ -82,6 +91,11 @@ class RankScoredDaemon:
                 await exchange.json(self.search(self._brains[name], request.json()))
             case _:
                 await exchange.problem(404, "not_found", request.path)
+
+    async def _done(self, exchange: RawExchange) -> None:
+        """Answer 204 with a body, which HTTP has no room for."""
+        self._spoilt.add(exchange.connection)
+        await exchange.raw(b"HTTP/1.1 204 No Content\r\n\r\nnull")
 
     def search(self, brain: ScriptedBrain, body: dict[str, Any]) -> dict[str, Any]:
         """What it answers to a search."""
@@ -106,7 +120,10 @@ class RankScoredDaemon:
             if trace["reranked"]:
                 hits[:2] = reversed(hits[:2])
             elif self._fault != "no_reason":
-                trace["rerankSkipReason"] = "unanimity"
+                is_gone = self._fault == "no_reranker"
+                trace["rerankSkipReason"] = "http 503" if is_gone else "unanimity"
+        if self._fault == "no_vectors" and paths is None and mode != "bm25":
+            trace |= {"embedderUsed": False, "vectorSkipReason": "connection refused"}
         response: dict[str, Any] = {"chunks": hits or None, "tookMs": 1, "trace": trace}
         if not hits and self._fault == "null_for_failed":
             response["error"] = "the index is closed"
@@ -121,12 +138,6 @@ class RankScoredDaemon:
             "loses_vector": mode == "semantic",
         }.get(self._fault, False)
         return is_hit and LOST in path
-
-
-async def _done(exchange: RawExchange) -> None:
-    """Answer 204 with a body, which HTTP has no room for, and hang up."""
-    await exchange.raw(b"HTTP/1.1 204 No Content\r\n\r\nnull")
-    exchange.abort()
 
 
 def _stat(path: str, text: str) -> dict[str, Any]:

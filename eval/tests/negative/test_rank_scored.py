@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memconform.reports.console import null_lists
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]
@@ -27,9 +28,7 @@ def rank_scored(workspace: Path) -> Callable[..., Path]:
         path = workspace / "sdk.toml"
         path.write_text(
             'name = "rank-scored"\nlanguage = "python"\n'
-            '[dialect]\nlike = "jeffs-brain"\nrank_by = "position"\n'
-            "[dialect.routes]\nversion = false\n"
-            f'[serve]\nargv = {json.dumps(argv)}\nport = "announced"\n'
+            f'dialect = "jeffs-brain"\n[serve]\nargv = {json.dumps(argv)}\nport = "announced"\n'
             '[seed]\nvia = "documents"\n'
             f'[capabilities]\nprofiles = ["core"]\nmodes = {json.dumps(_MODES)}\n'
         )
@@ -157,7 +156,7 @@ def test_a_search_that_found_nothing_is_an_empty_ranking_and_one_finding(
     ended = _run(memconform, rank_scored(), questions, "--ids", "q0,nothing", "--mode", "bm25")
     assert ended.result["counts"]["protocol_error"] == 0, ended.out + ended.err
     assert ended.result["null_lists"] == 1
-    assert "null" in ended.out + ended.err
+    assert null_lists(1) in ended.out + ended.err
 
 
 @pytest.mark.parametrize(
@@ -168,6 +167,8 @@ def test_a_search_that_found_nothing_is_an_empty_ranking_and_one_finding(
         ("loses_unfiltered", "bm25", "not_searchable"),
         ("loses_vector", "hybrid", "not_searchable"),
         ("no_reason", "hybrid-rerank", "hybrid-rerank without reranking"),
+        ("no_reranker", "hybrid-rerank", "hybrid-rerank without reranking: http 503"),
+        ("no_vectors", "hybrid", "hybrid without an embedder: connection refused"),
         ("null_for_failed", "bm25", "the answer reports a failure"),
         ("no_list", "bm25", "chunks: missing"),
     ],

@@ -1,16 +1,20 @@
 """What a daemon does after a response is blamed on that exchange, never on the next one."""
 
 import asyncio
+import itertools
+import math
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from memconform.conformance.connections import CUT, Connections
+from memconform.conformance import connections
+from memconform.conformance.connections import CUT
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.transport import Sender
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 _NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
+_CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 _LABELS = ["DELETE /v1/brains/b", "GET /healthz", "GET /healthz"]
 
 Answer = tuple[bytes, bool]
@@ -62,22 +66,33 @@ def _exchange(answers: list[Answer]) -> tuple[list[StepResult], list[str], int]:
 
 
 _KEEP: Answer = (_OK, False)
+_CLOSE: Answer = (_CLOSING, True)
+_DROP: Answer = (_NO_CONTENT, True)
+_ENDS = "the connection ends after the response, unannounced"
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watch connections until something comes, however long this machine takes to deliver it."""
+    monkeypatch.setattr(connections, "_PAUSES", itertools.repeat(0.001))
+    monkeypatch.setattr(connections, "_IDLE_SECONDS", math.inf)
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("first", "cause"),
     [
         ((_NO_CONTENT + b"null", False), "bytes after the response"),
         ((_OK + b"ok", False), "bytes after the response"),
         # A server that refuses to send a body with 204 drops the connection.
-        ((_NO_CONTENT, True), "the connection ends after the response, unannounced"),
+        (_DROP, _ENDS),
     ],
 )
 def test_what_follows_a_response_is_blamed_on_it_and_the_next_request_is_served(
     first: Answer, cause: str
 ) -> None:
     """Sixty-six checks of one daemon once failed with `POST /v1/brains: no response`."""
-    results, causes, opened = _exchange([first, _KEEP, _KEEP])
+    results, causes, opened = _exchange([first, _CLOSE, _CLOSE])
     assert causes == [f"DELETE /v1/brains/{{brain}}: {cause}"]
     assert [result.status for result in results[1:]] == [200, 200]
     assert [result.failure for result in results] == [None] * 3
@@ -96,7 +111,7 @@ def test_the_body_of_a_head_response_is_blamed_on_it(monkeypatch: pytest.MonkeyP
     [
         _KEEP,
         (_NO_CONTENT, False),
-        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", True),
+        _CLOSE,
         # Its end is the end of the body.
         (b"HTTP/1.0 200 OK\r\n\r\nok", True),
     ],
@@ -105,6 +120,34 @@ def test_a_connection_may_be_kept_or_end_as_announced(first: Answer) -> None:
     results, causes, _ = _exchange([first, _KEEP, _KEEP])
     assert causes == []
     assert [result.ended for result in results] == ["end"] * 3
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_last_exchange_of_a_case_is_examined_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "_LABELS", ["DELETE /v1/brains/b"])
+    _, causes, _ = _exchange([_DROP])
+    assert causes == [f"DELETE /v1/brains/{{brain}}: {_ENDS}"]
+
+
+def test_no_end_is_blamed_on_a_response_if_the_machine_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "_PAUSES", itertools.repeat(0.001))
+    monkeypatch.setattr(connections, "_IDLE_SECONDS", 0)
+    assert _exchange([_DROP, _CLOSE, _CLOSE])[1] == []
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_daemon_that_is_stopped_may_end_its_connections() -> None:
+    """Cases that stop a daemon after a response blamed that response for it."""
+
+    async def use(sender: Sender) -> None:
+        for label in _LABELS[1:]:
+            await sender.send(*sender.request(label, {}, None), 10)
+            sender.stop_watching()
+
+    _, sender = asyncio.run(_serve([_DROP, _DROP], use))
+    assert sender.faults == []
 
 
 def test_a_request_that_itself_gets_no_answer_fails_itself() -> None:
@@ -128,10 +171,35 @@ def test_a_refused_connection_is_no_connection() -> None:
 
 
 def test_all_connections_are_closed_with_their_sender() -> None:
-    async def run() -> bool:
-        connections = Connections()
-        await connections.aclose()
-        return not connections.faults
+    """A stream that did not end kept its connection: the pool closes those alone that are idle."""
+    ends: list[bytes] = []
 
-    assert asyncio.run(run())
+    async def run() -> None:
+        async with asyncio.timeout(60):
+            done = asyncio.Semaphore(0)
+
+            async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                head = await reader.readuntil(b"\r\n\r\n")
+                endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+                writer.write(endless if b"/events" in head else _OK)
+                ends.append(await reader.read())
+                writer.close()
+                done.release()
+
+            server = await asyncio.start_server(converse, "127.0.0.1", 0)
+            host, port = server.sockets[0].getsockname()
+            sender = Sender(f"http://{host}:{port}")
+            stream = await sender.open(*sender.request("GET /v1/brains/b/events", {}, None), 10)
+            assert stream.outcome.status == 200
+            await sender.send(*sender.request("GET /healthz", {}, None), 10)
+            await sender.close()
+            for _ in range(2):
+                await done.acquire()
+            server.close()
+
+    asyncio.run(run())
+    assert ends == [b"", b""]
+
+
+def test_what_breaks_a_connection_is_an_exception() -> None:
     assert all(issubclass(error, Exception) for error in CUT)

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_snake
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.client.messages import read_message
 from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, SearchResponse, Tuning
@@ -171,7 +172,7 @@ def test_a_folder_has_the_prefix_and_no_suffix() -> None:
         {"path": "raw/documents/a.md", "is_dir": False, **stat},
         {"path": "elsewhere", "is_dir": True, **stat},
     ]
-    listing = dialect.response(json.dumps({"items": items}), Listing)
+    listing = read_message(json.dumps({"items": items}).encode(), Listing, dialect)
     assert [item.path for item in listing.items] == ["a", "a.md", "a", "elsewhere"]
 
 
@@ -192,7 +193,7 @@ def test_a_response_reads_alike_in_every_style(style: str, case: Any) -> None:
         return case(to_snake(key)) if style == "any" else to_snake(key)
 
     text = json.dumps(styled(_RESPONSE))
-    read = Dialect.model_validate({"keys": style}).response(text, SearchResponse)
+    read = read_message(text.encode(), SearchResponse, Dialect.model_validate({"keys": style}))
     assert (
         read.model_dump() == SearchResponse.model_validate_json(json.dumps(_RESPONSE)).model_dump()
     )
@@ -201,7 +202,7 @@ def test_a_response_reads_alike_in_every_style(style: str, case: Any) -> None:
 def test_two_spellings_of_a_key_are_ambiguous() -> None:
     dialect = Dialect.model_validate({"keys": "any"})
     with pytest.raises(DialectError, match="both spell brainId"):
-        dialect.response('{"brain_id": "a", "BrainID": "b"}', Brain)
+        read_message(b'{"brain_id": "a", "BrainID": "b"}', Brain, dialect)
 
 
 @pytest.mark.parametrize("model", [Brain, SearchResponse, Chunk])
@@ -220,11 +221,11 @@ def test_without_a_dialect_nothing_may_be_unknown(model: Any) -> None:
 def test_a_declared_gap_is_unknown_and_a_null_is_not() -> None:
     dialect = Dialect.model_validate({"objects": {"brain": {"documents": "documents?"}}})
     rest = '"brainId": "b", "chunks": 1, "vectors": 0, "pending": 0'
-    assert dialect.response(f"{{{rest}}}", Brain).documents is None
+    assert read_message(f"{{{rest}}}".encode(), Brain, dialect).documents is None
     with pytest.raises(ValidationError, match="documents"):
-        dialect.response(f'{{{rest}, "documents": null}}', Brain)
+        read_message(f'{{{rest}, "documents": null}}'.encode(), Brain, dialect)
     with pytest.raises(DialectError, match="chunks: the key is missing"):
-        dialect.response('{"brainId": "b", "vectors": 0, "pending": 0}', Brain)
+        read_message(b'{"brainId": "b", "vectors": 0, "pending": 0}', Brain, dialect)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +309,8 @@ def test_a_class_says_what_data_cannot(tmp_path: Path, monkeypatch: pytest.Monke
     dialect = load_manifest(_sdk(tmp_path, 'dialect = {class = "percents:Percent"}')).dialect
     assert dialect is not None
     text = json.dumps({**_RESPONSE, "chunks": [{**_CHUNK, "score": "87 %"}]})
-    assert dialect.response(text, SearchResponse).chunks[0].score == pytest.approx(0.87)
+    answer = read_message(text.encode(), SearchResponse, dialect)
+    assert answer.chunks[0].score == pytest.approx(0.87)
 
 
 def test_gaps_name_the_line_that_would_help() -> None:
@@ -396,13 +398,13 @@ def test_a_dialect_that_would_hide_a_defect_or_garble_a_request_is_refused(
 async def test_an_error_inside_a_success_is_no_empty_ranking() -> None:
     """A search that failed with status 200 was scored as one that found nothing."""
     with pytest.raises(DialectError, match="query_syntax") as caught:
-        _FOREIGN.response(
-            '{"Result": {"Hits": []}, "Error": {"kind": "query_syntax"}}', SearchResponse
+        read_message(
+            b'{"Result": {"Hits": []}, "Error": {"kind": "query_syntax"}}', SearchResponse, _FOREIGN
         )
     assert caught.value.code == "reported_error"
     for nothing in ("null", "false", '""', "[]"):
         text = f'{{"Result": {{"Hits": []}}, "Debug": {{"Served": "bm25"}}, "error": {nothing}}}'
-        assert _FOREIGN.response(text, SearchResponse).chunks == []
+        assert read_message(text.encode(), SearchResponse, _FOREIGN).chunks == []
 
 
 def test_an_event_that_the_dialect_does_not_name_is_a_violation() -> None:

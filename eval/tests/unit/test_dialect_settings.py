@@ -22,8 +22,8 @@ def _entry(**case: Any) -> CaseVariant:
     return CaseVariant("c", "c", Case.model_validate(table), {}, "x.yaml")
 
 
-def _waits(code: str) -> CaseVariant:
-    step = {"http": "POST ${brain_url}/search", "json": {}, "expect": {"late": code}}
+def _waits(expected: Any) -> CaseVariant:
+    step = {"http": "POST ${brain_url}/search", "json": {}, "expect": {"late": expected}}
     return _entry(daemon={"upstream": "scripted"}, steps=[step])
 
 
@@ -51,7 +51,12 @@ def _waits(code: str) -> CaseVariant:
         ),
         # The harness sets the timeout of every scripted upstream; these cases wait for it.
         (_waits("timeout"), "JB_UPSTREAM_TIMEOUT"),
+        (_waits({"any_of": ["bad_gateway", "timeout"]}), "JB_UPSTREAM_TIMEOUT"),
+        (_waits({"event": "error", "at": "/0/code", "is": "timeout"}), "JB_UPSTREAM_TIMEOUT"),
         (_waits("bad_gateway"), ""),
+        # A word of an answer and a number are no timeout.
+        (_waits({"at": "/title", "is": "timeout"}), ""),
+        (_waits({"at": "/size", "is": 1504}), ""),
     ],
 )
 def test_a_case_needs_the_variables_that_it_sets(entry: CaseVariant, missing: str) -> None:

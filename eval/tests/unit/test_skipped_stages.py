@@ -2,7 +2,7 @@
 
 from memconform.bench.records import QueryRecord
 from memconform.bench.rows import row
-from memconform.contract.core import count_skips, skipped_stage
+from memconform.contract.skipped_stages import count_skips, skipped_stage
 from memconform.reports.console import skipped
 from memconform.reports.lme import ranking_notes
 from tests.unit.lme_results import question, result_of
@@ -18,19 +18,6 @@ def test_a_stored_trace_says_why_it_was_not_reranked() -> None:
     )
     for other in ({"effectiveMode": "hybrid"}, {"reranked": True}, {"rerankSkipReason": None}):
         assert skipped_stage(_STORED | other) is None
-
-
-def test_a_stored_trace_says_why_no_vectors_were_used() -> None:
-    stored = {
-        "effectiveMode": "hybrid",
-        "embedderUsed": False,
-        "vectorSkipReason": "no_vector_hits",
-    }
-    assert skipped_stage(stored) == "vectors (no_vector_hits)"
-    assert skipped_stage(stored | {"embedderUsed": True}) is None
-    assert skipped_stage(_STORED | stored | {"effectiveMode": "hybrid-rerank"}) == (
-        "vectors (no_vector_hits) and reranking (unanimity)"
-    )
 
 
 def test_a_daemon_that_invents_a_reason_for_each_question_does_not_fill_the_report() -> None:

@@ -21,6 +21,7 @@ from memconform.client.sockets import SocketStream
 from memconform.client.timing import Timeouts, Timings, is_short
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
+from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
 from memconform.fakes import null
 from memconform.fakes.wire import RawExchange, RawRequest, serving
@@ -276,14 +277,14 @@ async def test_connections_are_reused(server: _Server) -> None:
         assert server.accepted <= 4
 
 
-async def test_connection_of_a_deletion_is_not_reused() -> None:
+async def test_connection_of_a_204_is_not_reused_with_a_dialect() -> None:
     """A daemon that sends a body with 204 drops the connection during the next request."""
     spoilt: list[asyncio.StreamWriter] = []
 
     async def answer(request: RawRequest, exchange: RawExchange) -> None:
         if exchange._writer in spoilt:
             exchange.abort()
-        elif request.method == "DELETE":
+        elif request.method in ("DELETE", "PUT"):
             spoilt.append(exchange._writer)
             await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
         else:
@@ -291,9 +292,10 @@ async def test_connection_of_a_deletion_is_not_reused() -> None:
 
     async with (
         serving(answer, "127.0.0.1", 0) as port,
-        ContractClient(f"http://127.0.0.1:{port}") as client,
+        ContractClient(f"http://127.0.0.1:{port}", dialect=Dialect()) as client,
     ):
         for _ in range(3):
+            await client.put_document("b", "a.md", b"text")
             assert await client.delete_brain("b")
             assert (await client.health()).ok
 

@@ -1,0 +1,142 @@
+"""The lines below the tables of a bench: what its figures do not say by themselves."""
+
+from collections.abc import Iterator
+
+from memconform.bench.records import AboveCeiling, BenchReport, Row
+from memconform.bench.tasks import ALL, UNDISPUTED
+from memconform.client.timing import short_latencies
+from memconform.printing.plurals import plural
+from memconform.reports.console import null_lists, short_rankings, skipped
+from memconform.scoring.retrieval import RATES
+
+_HIGH_CHANCE = 50.0
+"""Percent from which a note says what a random ranking scores."""
+
+
+def footnotes(report: BenchReport) -> list[str]:
+    """Return the lines for a whole report."""
+    source = report.source
+    lines = []
+    if source.sha256 and source.format in ("locomo", "longmemeval"):
+        lines.append(f"dataset file: {source.pinned or 'not one of the pinned versions'}")
+    if source.with_gold < source.queries:
+        without_gold = plural(source.queries - source.with_gold, "query", spec=",")
+        lines.append(f"{without_gold} without gold, counted for speed only")
+    if source.dropped:
+        lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
+    if source.silent:
+        lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
+    lines += [
+        f"{system.name} indexes the items as LongMemEval's released code does: user turns alone,"
+        " and sessions that are listed twice count twice"
+        for system in report.systems
+        if system.official_items
+    ]
+    lines += _chance_notes(report)
+    lines += _rank_notes(report)
+    lines += _errata_notes(report)
+    lines += _latency_notes(report)
+    lines += [line for row in report.rows for line in _row_notes(row)]
+    if report.concurrency > 1:
+        lines.append(f"latencies were measured with {report.concurrency} queries in flight")
+    if report.resumed_from is not None:
+        lines.append(
+            "no speed, memory or disk is shown, because part of each was measured in"
+            f" {report.resumed_from}"
+        )
+    if report.overhead_ms is not None:
+        lines.append(
+            f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
+            " of sequential searches against a server that answers at once)"
+        )
+    return lines
+
+
+def _row_notes(row: Row) -> Iterator[str]:
+    """Lines about what a row is measured in spite of."""
+    name = row_name(row)
+    if row.rising_scores:
+        rankings = plural(row.rising_scores, "ranking")
+        yield f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
+    if row.short_rankings:
+        yield f"{name}: {short_rankings(row.short_rankings)}"
+    if row.skipped_stages:
+        yield f"{name}: stages {skipped(row.skipped_stages, row.queries)}"
+    if row.null_lists:
+        yield f"{name}: {null_lists(row.null_lists)}"
+    if row.unanswered:
+        queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
+        yield f"{name}: its own reader did not answer {queries}; --resume asks again"
+
+
+def _chance_notes(report: BenchReport) -> list[str]:
+    """Name the views in which a random ranking finds much."""
+    lines = []
+    for view, chance in report.chance.items():
+        high = {
+            name: value
+            for name, value in chance.metrics.items()
+            if value >= _HIGH_CHANCE and name.startswith(RATES[0])
+        }
+        if chance.every_item_relevant:
+            lines.append(f"{view}: every item is relevant; any ranking of them scores 100")
+        elif high:
+            scores = ", ".join(f"{name} {value:.1f}" for name, value in high.items())
+            lines.append(f"{view}: a random ranking scores {scores}")
+    return lines
+
+
+def _rank_notes(report: BenchReport) -> list[str]:
+    """Say how each row orders equal scores, and what makes a score of two vectors."""
+    ties: dict[str, dict[str, None]] = {}
+    kernels: dict[str, dict[str, None]] = {}
+    for row in report.rows:
+        if row.ties:
+            ties.setdefault(row.ties, {})[row.system] = None
+        if row.kernel:
+            kernels.setdefault(row.kernel, {})[row_name(row)] = None
+    lines = [f"equal scores {how}: {', '.join(names)}" for how, names in ties.items()]
+    lines += [f"similarity {kernel}: {', '.join(names)}" for kernel, names in kernels.items()]
+    return lines
+
+
+def _latency_notes(report: BenchReport) -> list[str]:
+    return [
+        f"{row_name(row)}: {short_latencies(row.short_latencies)}"
+        for row in report.rows
+        if row.short_latencies
+    ]
+
+
+def row_name(row: Row) -> str:
+    """The name of a row in a line."""
+    return f"{row.system} {row.strategy}".strip()
+
+
+def _errata_notes(report: BenchReport) -> list[str]:
+    """What the errata change, and the rows that owe part of their raw score to wrong gold."""
+    errata = report.errata
+    if errata is None:
+        return []
+    disputed = plural(errata.disputed, "disputed query", spec=",")
+    effect = f"{UNDISPUTED} omits {disputed} and corrects the gold of {errata.corrected:,}"
+    lines = [f"errata {errata.name}: {effect}; {ALL} is raw"]
+    for row in report.rows:
+        worst: dict[str, AboveCeiling] = {}
+        for above in row.above_ceilings:
+            other = worst.get(above.scope)
+            if other is None or above.score - above.ceiling > other.score - other.ceiling:
+                worst[above.scope] = above
+        excesses = [
+            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}{_corrections(above)}"
+            for scope, above in worst.items()
+        ]
+        if excesses:
+            lines.append(f"{row_name(row)}: above the ceiling of wrong gold: {'; '.join(excesses)}")
+    return lines
+
+
+def _corrections(above: AboveCeiling) -> str:
+    if above.corrected is None:
+        return ""
+    return f" by {plural(above.corrected, 'corrected query')}"
