@@ -56,8 +56,8 @@ def test_printed_commands_work_where_they_were_printed(
     calls += [memconform("parity", whole.parent.name, less.parent.name, *output)]
     calls += [memconform("conform", "--sdk", first, "--case", "health-means-served", *output)]
     calls += [memconform("bench", "--suite", "sample", "--system", "flat-bm25", *output)]
-    # This seed disagrees in its third program; to minimize that of seed 1 takes four times as long.
-    fuzz = ("fuzz", "--sdk", first, "--sdk", third, "--examples", "10", "--seed", "4")
+    # Of the numbers and seeds that were tried, these disagree where little is to be minimized.
+    fuzz = ("fuzz", "--sdk", first, "--sdk", third, "--examples", "3", "--seed", "4")
     calls += [memconform(*fuzz, *output)]
     for path in (whole, less):
         repeated = repeat_command(read_summary(workspace / path))
