@@ -56,7 +56,8 @@ def test_printed_commands_work_where_they_were_printed(
     calls += [memconform("parity", whole.parent.name, less.parent.name, *output)]
     calls += [memconform("conform", "--sdk", first, "--case", "health-means-served", *output)]
     calls += [memconform("bench", "--suite", "sample", "--system", "flat-bm25", *output)]
-    fuzz = ("fuzz", "--sdk", first, "--sdk", third, "--examples", "10", "--seed", "1")
+    # Of the numbers and seeds that were tried, these disagree where little is to be minimized.
+    fuzz = ("fuzz", "--sdk", first, "--sdk", third, "--examples", "3", "--seed", "4")
     calls += [memconform(*fuzz, *output)]
     for path in (whole, less):
         repeated = repeat_command(read_summary(workspace / path))
@@ -66,7 +67,16 @@ def test_printed_commands_work_where_they_were_printed(
     commands = [command for call in calls for command in _printed(call)]
     verbs = {" ".join(command[:2]) for command in commands}
     assert {"parity show", "conform replay", "conform findings", "conform --sdk"} <= verbs
+    ends: dict[tuple[str, ...], Ended] = {}
+
+    def run_each(printed: list[list[str]]) -> None:
+        for words in printed:
+            command = tuple(words)
+            if command not in ends:
+                ends[command] = memconform(*command)
+            assert ends[command].code not in (2, 70), (command, ends[command].err)
+
+    run_each(commands)
     # What they print is to be run, too.
-    for words in (*commands, *(w for c in commands[:4] for w in _printed(memconform(*c)))):
-        ended = memconform(*words)
-        assert ended.code not in (2, 70), (words, ended.err)
+    for words in commands[:4]:
+        run_each(_printed(ends[tuple(words)]))
