@@ -144,7 +144,7 @@ def _labels(system: System, mode: Mode | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Indexed:
+class _SystemIndex:
     """An index of a system, and its name."""
 
     system: System
@@ -173,7 +173,7 @@ async def _run_queries(
                 group = [each for each in strategies if each[1]]
                 if mode in _lost(session) or not group:
                     continue
-                indexed = _Indexed(system, name, index)
+                indexed = _SystemIndex(system, name, index)
                 try:
                     async with aclosing(_run_mode(plan, indexed, mode, group)) as events:
                         async for event in events:
@@ -191,7 +191,7 @@ async def _run_queries(
 
 async def _run_mode(
     plan: BenchPlan,
-    indexed: _Indexed,
+    indexed: _SystemIndex,
     mode: Mode | None,
     pending: Sequence[tuple[Strategy, list[Task]]],
 ) -> AsyncGenerator[BenchEvent, None]:
@@ -211,7 +211,7 @@ async def _run_mode(
         yield event
 
 
-async def _verify(indexed: _Indexed, mode: Mode | None) -> AsyncGenerator[BenchEvent, None]:
+async def _verify(indexed: _SystemIndex, mode: Mode | None) -> AsyncGenerator[BenchEvent, None]:
     """Decide whether a mode's results so far count; raises DaemonError if they do not."""
     system, haystack = indexed.system.name, indexed.haystack
     strategies = _labels(indexed.system, mode)
