@@ -156,7 +156,7 @@ class Matrix:
 
     def _html(self) -> str:
         runs = [run for ids in self._runs.values() for run in ids]
-        ended = self._call("report", "html", *runs, "--output", "report.html")
+        ended = self._call("report", "html", *runs, "-o", "report.html")
         return "ok" if ended.returncode == 0 else _last_line(ended)
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
-from memconform.contract.skipped_stages import skipped_stage as skipped_stage  # noqa: PLC0414 - client/client.py imports it from here
 from memconform.contract.terms import terms
 from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
 
