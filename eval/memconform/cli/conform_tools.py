@@ -284,8 +284,11 @@ def show_findings_of(
         checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.
         show_checks(SafeConsole(), sdk, checks, replay=replay)
+    if not found and (cause or rule or case):
+        echo("no check that did not pass matches", err=True)
+        return ExitCode.NOTHING_SELECTED
     echo(_extent(len(found), 1 if whole else -(-len(found) // limit), page), err=True)
-    return ExitCode.OK if found or not (cause or rule or case) else ExitCode.NOTHING_SELECTED
+    return ExitCode.OK
 
 
 def _extent(total: int, pages: int, page: int) -> str:

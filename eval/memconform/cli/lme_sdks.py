@@ -173,7 +173,8 @@ async def try_session_filter(
             code="filter_not_honoured",
             hint="use --actor-filter-question-sessions auto or off",
         )
+    verb = "does" if len(refused) == 1 else "do"
     return False, (
-        f"auto: {', '.join(refused)} does not honour it, so that every question is asked of all"
+        f"auto: {', '.join(refused)} {verb} not honour it, so that every question is asked of all"
         f" sessions, by all SDKs{untried}"
     )

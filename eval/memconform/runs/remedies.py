@@ -138,10 +138,16 @@ def flag_remedy(
                 upstream = f"measure with --upstream scripted, which has {service}"
                 less = Mode.HYBRID if mode is Mode.HYBRID_RERANK else Mode.BM25
                 other = f"measure with --mode {less.value}, or configure {service}"
+                if mode is Mode.HYBRID and not runner.seed.restart:
+                    other += _EMBEDS_AT_START if runner.managed else _RESTART_YOURSELF
                 return upstream if offers else other
     return ""
 
 
+_EMBEDS_AT_START = "; if it embeds only when it starts, set [seed] restart = true"
+_RESTART_YOURSELF = (
+    "; if it embeds only when it starts, restart it and measure what it has by --brain NAME"
+)
 _LACKING = (
     ("without reranking", Mode.HYBRID_RERANK, "a reranker"),
     ("without an embedder", Mode.HYBRID, "an embedder"),

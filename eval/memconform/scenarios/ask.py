@@ -3,6 +3,7 @@
 from typing import Literal
 
 from memconform.client.client import ContractClient
+from memconform.client.failures import DaemonFailedError
 from memconform.contract.ask import AskRequest
 from memconform.datasets.model import Question
 from memconform.scenarios.scenario import (
@@ -10,6 +11,7 @@ from memconform.scenarios.scenario import (
     ScenarioResponse,
     require_requested_mode,
 )
+from memconform.scoring.error_text import error_message
 from memconform.scoring.scorer import TextKind
 
 
@@ -36,6 +38,8 @@ class AskBasic:
             filters=settings.filters,
         )
         answer, timings = await client.ask(settings.brain, request)
+        if (message := error_message(question, answer.text)) is not None:
+            raise DaemonFailedError("error_text", f"the answer is an error message: {message}")
         retrieval = answer.retrieve
         require_requested_mode(settings, retrieval.trace)
         return ScenarioResponse(

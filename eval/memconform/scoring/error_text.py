@@ -72,6 +72,11 @@ _CERTAIN = (
         re.IGNORECASE,
     ),
     re.compile(rf"{_STATUS}[:\s-]+(?:{_PHRASES})", re.IGNORECASE),
+    # `Error: upstream request failed with status 503`.
+    re.compile(
+        rf"(?:{_PREFIX})?(?:\w+ )?request failed with (?:http )?status(?: code)?:? {_STATUS}",
+        re.IGNORECASE,
+    ),
     # An exception as Python, Java or JavaScript shows it: `openai.RateLimitError: …`, `OSError(…)`.
     re.compile(r"(?:\w+\.)*(?P<given>[A-Z]\w*[a-z](?:Error|Exception))(?::\s|\()"),
     # As requests, httpx and urllib3 say it.

@@ -101,6 +101,10 @@ def test_filters_select_checks(show: Show, flags: tuple[str, ...], count: int) -
     assert (code, len(ids)) == (0, count)
 
 
+def test_a_filter_that_matches_nothing_does_not_sound_like_a_success(show: Show) -> None:
+    assert show("--case", "nothing*")[2] == "no check that did not pass matches"
+
+
 def test_a_filter_that_matches_nothing_is_exit_4(show: Show) -> None:
     assert show("--rule", "nothing.*")[:2] == (4, [])
 

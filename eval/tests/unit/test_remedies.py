@@ -163,3 +163,17 @@ def test_a_refuted_claim_that_is_not_needed_names_the_manifest_and_no_mode(tmp_p
     other = mode_remedy(error, Mode.HYBRID, Mode.BM25, runner)
     assert "--mode" not in other
     assert "take hybrid out of [capabilities] modes" in other
+
+
+def test_an_embedder_that_works_from_the_next_start_on_is_thought_of(tmp_path: Path) -> None:
+    """`configure an embedder` was the advice for one that was configured."""
+    message = "effectiveMode hybrid without an embedder"
+    managed = _runner(tmp_path, upstream=None)
+    assert "set [seed] restart = true" in flag_remedy("bad_trace", message, managed)
+    running = find_runner("url:http://127.0.0.1:1", tmp_path)
+    assert "restart it and measure what it has by --brain" in flag_remedy(
+        "bad_trace", message, running
+    )
+    (tmp_path / "sdk.toml").write_text(_SDK + "[seed]\nrestart = true\n")
+    restarted = find_runner(str(tmp_path / "sdk.toml"), tmp_path)
+    assert "restart" not in flag_remedy("bad_trace", message, restarted)

@@ -222,6 +222,18 @@ def test_a_folder_is_read_whole_and_copies_count_once(tmp_path: Path) -> None:
     assert {statement.grade for statement in found} == {Grade.GOOD}
 
 
+def test_published_extracts_of_a_folder_are_no_results_that_cannot_be_shown(tmp_path: Path) -> None:
+    """`report html results` always ended with exit code 2 in a checkout."""
+    write_run(tmp_path / "runs" / "run-go" / "result.json", "go", _SAME)
+    extract = tmp_path / "published" / "replay.json"
+    write_run(extract, "go", _SAME)
+    extract.write_text(extract.read_text().replace('"started_at"', '"begun_at"'))
+    overview, rows, _ = read([tmp_path])
+    assert (len(rows), overview.not_shown) == (3, [])
+    # The folder itself is read if it is named.
+    assert read([extract.parent, tmp_path])[0].not_shown
+
+
 def test_two_files_that_disagree_about_a_run_are_refused(tmp_path: Path) -> None:
     one = write_run(tmp_path / "a.json", "go", _SAME)
     other = write_run(tmp_path / "b.json", "go", [question("q1", QuestionStatus.INCORRECT)])

@@ -44,6 +44,43 @@ async def test_settings_reach_the_daemon(scenario: str) -> None:
     assert not {"filters", "candidateK", "rerankTopN"} & bare.keys()
 
 
+@pytest.mark.parametrize("scenario", ["ask-basic", "ask-augmented"])
+@pytest.mark.parametrize(
+    "text",
+    ["Error: 429 Too Many Requests", "502 Bad Gateway", "upstream request failed with status 503"],
+)
+async def test_the_error_message_of_a_reader_is_no_wrong_answer(scenario: str, text: str) -> None:
+    """It was stored as an answer, judged, and counted as incorrect."""
+
+    async def answer(request: RawRequest, exchange: RawExchange) -> None:
+        del request
+        await exchange.begin_stream()
+        for name, data in (
+            ("retrieve", {"chunks": [], "topK": 5, "mode": "bm25", "trace": _TRACE}),
+            ("answer_delta", {"text": text}),
+            ("done", {"ok": True}),
+        ):
+            await exchange.piece(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+        await exchange.end_stream()
+
+    settings = RetrievalSettings("b", Mode.BM25, 5)
+    async with (
+        serving(answer, "127.0.0.1", 0) as port,
+        ContractClient(f"http://127.0.0.1:{port}") as client,
+    ):
+        with pytest.raises(DaemonFailedError) as caught:
+            await SCENARIOS[scenario].put(client, _QUESTION, settings)
+        assert caught.value.code == "error_text"
+        # A reference that names it makes it an answer.
+        known = Question("q", "What did the proxy say?", answers=(text,))
+        assert (await SCENARIOS[scenario].put(client, known, settings)).text == text
+
+
+_TRACE = {
+    "requestedMode": "bm25", "effectiveMode": "bm25", "embedderUsed": False, "reranked": False,
+    "fellBackToBm25": False, "candidateK": 50, "searchMs": 1.0,
+}  # fmt: skip
+
 _MODES = (Mode.AUTO, Mode.BM25)
 
 

@@ -86,12 +86,18 @@ def _resolve(reference: str, output: Path) -> list[Source]:
     return sources
 
 
+_EXTRACTS = "published"
+
+
 def _below(folder: Path) -> Iterator[Source]:
-    """The results of a folder at any depth; files of other kinds are passed over."""
+    """The results of a folder at any depth; files of other kinds are passed over.
+
+    So is a folder `published` in it: what tables of documents are made from are no whole results.
+    """
     # result.json comes before its copies, which are the same run.
     for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
         # A pipe would be waited for, and a device read without end.
-        if not path.is_file():
+        if not path.is_file() or _EXTRACTS in path.relative_to(folder).parts:
             continue
         try:
             schema = schema_of(path)
