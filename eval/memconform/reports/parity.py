@@ -254,7 +254,7 @@ def _verdict(first: str, second: str, contrast: PairedComparison, cluster: str) 
         case ParityVerdict.INCONCLUSIVE if contrast.compared == 0:
             return "inconclusive: no question was measured on both"
         case ParityVerdict.INCONCLUSIVE:
-            rates = f"pass rates may differ by {low:+.1f} to {high:+.1f} points"
+            rates = f"pass rates may differ by {low:+.1f} to {high:+.1f} points (90 % interval)"
             return _inconclusive(contrast, rates, p, cluster)
 
 
