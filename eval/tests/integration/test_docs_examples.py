@@ -138,7 +138,8 @@ def test_the_commands_of_the_replay(
 ) -> None:
     """Every command of the page, on a small file in the place of the public one and one SDK."""
     page = (CHECKOUT / "docs" / "REPLAY.md").read_text(encoding="utf-8")
-    commands = _commands(page)
+    # What reads results of jeffs-brain's runner needs a checkout of it.
+    commands = [command for command in _commands(page) if "$JEFFS_BRAIN" not in " ".join(command)]
     assert [command[command.index("memconform") + 1 :][:2] for command in commands] == [
         ["datasets", "fetch"],
         ["lme", "tri"],
@@ -199,8 +200,12 @@ def test_files_and_commands_of_an_example_are_found() -> None:
     assert _commands(text) == [["memconform", "run", "--sdk", "a#go"]]
 
 
-def test_the_complete_sdk_toml_runs_as_it_stands(memconform: Call, workspace: Path) -> None:
+def test_the_complete_sdk_toml_runs_as_it_stands(
+    memconform: Call, environment: dict[str, str], workspace: Path
+) -> None:
     """Only the daemon is ours: a memory.py that starts the Python one."""
+    # With the user's cache, a second run of this test found the build of the first.
+    environment["XDG_CACHE_HOME"] = str(workspace / "cache")
     text = (CHECKOUT / "sdks" / "README.md").read_text(encoding="utf-8")
     block = re.search(r"sdk\.toml: begin -->\n```toml\n(.+?)^```", text, re.DOTALL | re.MULTILINE)
     assert block is not None
