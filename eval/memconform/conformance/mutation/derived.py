@@ -22,8 +22,8 @@ from memconform.fakes.mutation import Edit, EventEdit, Mutation, When
 SHAPE = "wire.shape"
 PROBLEM = "wire.problem"
 
-_NEVER_SENT = ("chunk.summary",)
-"""Keys that no daemon sends yet, so there is nothing to break."""
+_NEVER_SENT = ("chunk.summary", "trace.rerank_skip_reason", "trace.vector_skip_reason")
+"""Keys that no daemon of the contract sends, so there is nothing to break."""
 
 _MAY_BE_MISSING = ("trace.rerank_provider", "done.answer")
 """Optional keys that no rule requires: a daemon without them is still correct."""
