@@ -276,14 +276,15 @@ class Connection:
         return event if isinstance(event, h11.Event) else None
 
 
-_FRAMING = ("content-length", "transfer-encoding", "connection")
+_LENGTHS = ("content-length", "transfer-encoding")
+_FRAMING = (*_LENGTHS, "connection")
 
 
 def _encode(
     status: int, headers: list[tuple[str, str]], body: bytes, *, no_body: bool = False
 ) -> bytes:
-    """Encode a response, framed by its length."""
-    headers = [(n, v) for n, v in headers if n.lower() not in _FRAMING or no_body]
+    """Encode a response, framed by its length; it says so if its connection then ends."""
+    headers = [(n, v) for n, v in headers if n.lower() not in _LENGTHS or no_body]
     if status != 204 and not no_body:
         headers.append(("Content-Length", str(len(body))))
     lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in headers), "", ""]
