@@ -29,7 +29,7 @@ def rank_scored(workspace: Path) -> Callable[..., Path]:
         path.write_text(
             'name = "rank-scored"\nlanguage = "python"\n'
             f'dialect = "jeffs-brain"\n[serve]\nargv = {json.dumps(argv)}\nport = "announced"\n'
-            '[seed]\nvia = "documents"\n'
+            '[seed]\nvia = "documents"\ntimeout_s = 1\n'  # short limit: it indexes at once or never
             f'[capabilities]\nprofiles = ["core"]\nmodes = {json.dumps(_MODES)}\n'
         )
         return path
