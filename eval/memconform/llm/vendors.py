@@ -5,8 +5,7 @@ OpenAI's client alone takes 0.3 s to import, and seconds on a busy machine.
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard, TypeVar
 
@@ -21,6 +20,7 @@ from memconform.llm.chat import (
     TransientError,
     Usage,
 )
+from memconform.llm.http_hooks import EVENT_HOOKS
 from memconform.llm.names import Endpoint, ModelName
 from memconform.llm.prices import ModelTraits
 
@@ -44,9 +44,6 @@ _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What clients, and reading their objects, raise for JSON of another shape than the API's."""
 _MAX_TOKENS = 10_000_000
 """No call takes so many; a larger count is no count."""
-_MAX_BODY = 4 << 20
-_MAX_ENCODED = 256 << 10
-"""Bytes of a reply, as sent; gzip makes up to a thousand of one."""
 _SHOWN = 300
 """Characters of a service's message."""
 
@@ -106,7 +103,7 @@ class OpenAIModel:
             base_url=self._endpoint.base_url,
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_limit_body]}, follow_redirects=False
+                event_hooks=EVENT_HOOKS, follow_redirects=False
             ),
         )
         _ = client.chat.completions  # Imported by the client when it is first read.
@@ -162,7 +159,7 @@ class AnthropicModel:
             base_url=self._endpoint.base_url,
             max_retries=0,
             http_client=anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_limit_body]}, follow_redirects=False
+                event_hooks=EVENT_HOOKS, follow_redirects=False
             ),
         )
         _ = client.messages  # Imported by the client when it is first read.
@@ -232,31 +229,6 @@ def _anthropic_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever 
         served_model=_served(reply),
         rejection=rejection,
     )
-
-
-class _TooLargeError(ValueError):
-    """A reply has more bytes than any reply needs."""
-
-
-async def _limit_body(response: Any) -> None:  # noqa: ANN401 - of httpx, or what a vendor uses
-    """End a reply that is larger than any reply needs, before it fills the memory."""
-    library = sys.modules[type(response).__module__.partition(".")[0]]
-    source = response.stream
-    most = _MAX_ENCODED if "content-encoding" in response.headers else _MAX_BODY
-
-    class Limited(library.AsyncByteStream):  # type: ignore[misc,name-defined] # known at run time
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in source:
-                size += len(chunk)
-                if size > most:
-                    raise _TooLargeError(f"more than {most} bytes")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await source.aclose()
-
-    response.stream = Limited()
 
 
 def _text(value: object) -> str:
