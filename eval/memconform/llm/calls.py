@@ -22,7 +22,7 @@ from memconform.llm.chat import (
     TransientError,
 )
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import Endpoint, ModelName, endpoint
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.records import ModelSettings
 from memconform.llm.replies import InvalidReplyError, cached_reply, cut_fault, repair_request

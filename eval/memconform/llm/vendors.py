@@ -20,9 +20,10 @@ from memconform.llm.chat import (
     TransientError,
     Usage,
 )
-from memconform.llm.http_hooks import EVENT_HOOKS
-from memconform.llm.names import Endpoint, ModelName
+from memconform.llm.clients import anthropic_client, openai_client
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
+from memconform.llm.settings import Endpoint
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -96,16 +97,7 @@ class OpenAIModel:
         self._client = _OpenedOnce(self._opened)
 
     def _opened(self) -> "AsyncOpenAI":
-        import openai  # noqa: PLC0415 - see the module's docstring
-
-        client = openai.AsyncOpenAI(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks=EVENT_HOOKS, follow_redirects=False
-            ),
-        )
+        client = openai_client(self._endpoint)
         _ = client.chat.completions  # Imported by the client when it is first read.
         return client
 
@@ -152,16 +144,7 @@ class AnthropicModel:
         self._client = _OpenedOnce(self._opened)
 
     def _opened(self) -> "AsyncAnthropic":
-        import anthropic  # noqa: PLC0415 - see the module's docstring
-
-        client = anthropic.AsyncAnthropic(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                event_hooks=EVENT_HOOKS, follow_redirects=False
-            ),
-        )
+        client = anthropic_client(self._endpoint)
         _ = client.messages  # Imported by the client when it is first read.
         return client
 
