@@ -16,8 +16,9 @@ from memconform.expansion.prompts import parse_expansion
 from memconform.expansion.records import ExpansionReport
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache, cache_key
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
+from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.progress import StepProgress

@@ -27,9 +27,10 @@ from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
+from memconform.llm.settings import address
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (

@@ -12,7 +12,8 @@ from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession, Model
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
+from memconform.llm.settings import address
 from memconform.scoring.judge.opening import judge_names
 
 _BUDGET_USD = 20.0

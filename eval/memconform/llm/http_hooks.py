@@ -5,7 +5,7 @@ does not say whether it did: the same timeout occurs before the first byte and a
 """
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -93,5 +93,8 @@ async def _limit_body(response: Any) -> None:  # noqa: ANN401 - of httpx, or wha
     response.stream = Limited()
 
 
-EVENT_HOOKS = {"request": [_observe], "response": [_limit_body]}
+EVENT_HOOKS: dict[str, list[Callable[..., Any]]] = {
+    "request": [_observe],
+    "response": [_limit_body],
+}
 """Every client of a model service has them; without them what was not sent would be charged."""
