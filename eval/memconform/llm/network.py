@@ -143,24 +143,21 @@ def certificates(env: Mapping[str, str], address: str) -> Certificates | None:
 
 
 def _certificate_fault(found: Certificates) -> str:
+    fault = ""
     try:
         if found.variable == "SSL_CERT_DIR":
             names = [entry.name for entry in found.path.iterdir()]
             if not any(map(_HASHED.fullmatch, names)):
-                return "has no certificate under the name that OpenSSL looks for"
-        elif found.path.is_dir():
-            return "is a folder"
+                fault = "has no certificate under a name by which OpenSSL looks for it"
         found.context()
     except FileNotFoundError:
-        return "does not exist"
-    except NotADirectoryError:
-        return "is no folder"
+        fault = "does not exist"
     except ssl.SSLError:
-        return "has no certificate"
+        fault = "has no certificate"
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return f"cannot be read ({reason})"
-    return ""
+        fault = f"cannot be read ({reason})"
+    return fault
 
 
 def _proxy(given: str, variable: str, host: str) -> Proxy:
@@ -169,15 +166,16 @@ def _proxy(given: str, variable: str, host: str) -> Proxy:
     remedy = f"unset it, or export NO_PROXY={host}"
     try:
         scheme = split_address(url)[0]
-        if scheme not in _PROXY_SCHEMES:
-            raise ValueError(f"the scheme {scheme!r}")
+        fault = "" if scheme in _PROXY_SCHEMES else f"the scheme {scheme!r} is unknown"
     except ValueError as error:
+        scheme, fault = "", without_credentials(str(error))
+    if fault:
         raise UsageError(
-            f"{variable} is {without_credentials(given)!r}, which is not the address of a proxy"
-            f" ({without_credentials(str(error))})",
+            f"{variable} is {without_credentials(given)!r}, which is not the address of a proxy:"
+            f" {fault}",
             code="bad_proxy",
             hint=f"export {variable}=http://HOST:PORT, {remedy}",
-        ) from error
+        )
     if scheme.startswith("socks") and find_spec("socksio") is None:
         raise UsageError(
             f"{variable} is {without_credentials(given)!r}, and SOCKS needs the package socksio",
@@ -205,26 +203,30 @@ def _covers(entry: str, scheme: str, host: str, port: int) -> bool:
     of_scheme, separator, rest = entry.rpartition("://")
     if separator and of_scheme not in (scheme, "all"):
         return False
-    if rest == "*":
-        return True
-    address = _ip(host)
+    rest = rest.rstrip("/")
     if "/" in rest:
-        rest = rest.rstrip("/") if rest.endswith("/") else rest
-        try:
-            network = ipaddress.ip_network(rest.replace("[", "").replace("]", ""), strict=False)
-        except ValueError:
-            return False
-        return address is not None and address in network
+        return _in_network(host, rest)
     if (whole := _ip(rest.strip("[]"))) is not None:
-        return whole == address
+        return whole == _ip(host)
     name, colon, of_port = rest.rpartition(":")
-    if colon:
-        if not of_port.isascii() or not of_port.isdigit() or int(of_port) != port:
-            return False
-        rest = name.strip("[]")
-        if (whole := _ip(rest)) is not None:
-            return whole == address
-    suffix = rest.removeprefix("*").lstrip(".").removesuffix(".")
+    if colon and of_port != str(port):
+        return False
+    return _is_within(host, (name if colon else rest).strip("[]"))
+
+
+def _in_network(host: str, network: str) -> bool:
+    address = _ip(host)
+    try:
+        return address is not None and address in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _is_within(host: str, domain: str) -> bool:
+    """Whether a host is a domain or in it; `*` is every domain."""
+    if domain == "*" or ((whole := _ip(domain)) is not None and whole == _ip(host)):
+        return True
+    suffix = domain.removeprefix("*").lstrip(".").removesuffix(".")
     return bool(suffix) and (host == suffix or host.endswith(f".{suffix}"))
 
 

@@ -6,9 +6,9 @@ anything is started. The clients (`clients.py`) are made from these settings alo
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NoReturn
 from urllib.parse import quote
 
@@ -39,6 +39,8 @@ _HEADERS = {
     "openai": "OPENAI_CUSTOM_HEADERS",
     "anthropic": "ANTHROPIC_CUSTOM_HEADERS",
 }
+HEADERS_VARIABLE = "MEMCONFORM_JUDGE_HEADERS"
+"""Headers for every service, one a line; --judge-header adds to them."""
 _API_VERSION = "OPENAI_API_VERSION"
 _V1 = ("v1", "preview", "latest")
 """API versions of Azure that mean its address without versions."""
@@ -126,12 +128,17 @@ def is_configured(provider: str, env: Mapping[str, str]) -> bool:
     return any(_value(env, names.get(provider, "")) for names in (_KEYS, _ADDRESSES))
 
 
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+def model_environment(headers: Sequence[str], env: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with the headers of --judge-header, which precede those of the variable."""
+    for text in headers:
+        read_header(text, "--judge-header")
+    if not headers:
+        return env
+    lines = [env.get(HEADERS_VARIABLE, ""), *headers]
+    return ChainMap({HEADERS_VARIABLE: "\n".join(lines)}, dict(env))
 
 
-def address(
-    name: ModelName, env: Mapping[str, str], headers: Mapping[str, str] = _NO_HEADERS
-) -> str | None:
+def address(name: ModelName, env: Mapping[str, str]) -> str | None:
     """What caches know the service of a model by; None is the vendor's own, or the scripted one.
 
     Raises:
@@ -139,29 +146,20 @@ def address(
     """
     if name.provider == "fake":
         return None
-    return _endpoint(name, env, headers, "").stable_address
+    return _endpoint(name, env, "").stable_address
 
 
-def endpoint(
-    name: ModelName, env: Mapping[str, str], headers: Mapping[str, str] = _NO_HEADERS
-) -> Endpoint:
+def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
     """The settings of a model's service; the key and all credentials are hidden from output.
-
-    Args:
-        name: of the model.
-        env: the environment.
-        headers: to send with each call, such as those of --judge-header.
 
     Raises:
         UsageError: `no_api_key`, `bad_api_key`, `bad_service_address`, `no_service_address`,
             `bad_service_header`, `bad_proxy`, `no_socks` or `bad_certificates`.
     """
-    return _endpoint(name, env, headers, _key(name, env))
+    return _endpoint(name, env, _key(name, env))
 
 
-def _endpoint(
-    name: ModelName, env: Mapping[str, str], headers: Mapping[str, str], key: str
-) -> Endpoint:
+def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:
     base_url, api_version = _base_url(name, env)
     url = base_url or _OWN[name.provider]
     proxy = proxy_for(url, env)
@@ -173,7 +171,7 @@ def _endpoint(
         provider=name.provider,
         proxy=proxy,
         certificates=certificates(env, secure) if secure.startswith("https:") else None,
-        headers=_custom_headers(name.provider, env) | dict(headers),
+        headers=_custom_headers(name.provider, env),
         organization=(_header_value(env, "OPENAI_ORG_ID") or None) if is_openai else None,
         project=(_header_value(env, "OPENAI_PROJECT_ID") or None) if is_openai else None,
         api_version=api_version,
@@ -297,10 +295,17 @@ def _refuse(variable: str, given: str, fault: str, better: str = "http://HOST:PO
 
 
 def _custom_headers(provider: str, env: Mapping[str, str]) -> dict[str, str]:
-    """Headers of a vendor's own variable: `Name: value`, one a line."""
-    variable = _HEADERS.get(provider, "")
-    lines = [line for line in env.get(variable, "").splitlines() if line.strip()]
-    return dict(read_header(line, variable) for line in lines)
+    """Headers of a vendor's own variable and of ours, which comes last: `Name: value`, one a line.
+
+    Names are compared without the case of their letters: one that is given again is replaced.
+    """
+    headers: dict[str, tuple[str, str]] = {}
+    for variable in (_HEADERS.get(provider, ""), HEADERS_VARIABLE):
+        for line in env.get(variable, "").splitlines():
+            if line.strip():
+                name, value = read_header(line.strip(), variable)
+                headers[name.lower()] = name, value
+    return dict(headers.values())
 
 
 def read_header(text: str, source: str) -> tuple[str, str]:
