@@ -15,7 +15,7 @@ from memconform.errors import ExitCode
 class DoctorOptions:
     """Flags of `doctor`, under their own names."""
 
-    sdk: str
+    sdk: str | None
     upstream: UpstreamKind
     header: tuple[str, ...]
     env: tuple[str, ...]
@@ -26,8 +26,13 @@ class DoctorOptions:
 @click.command(
     "doctor",
     cls=Command,
-    examples=("memconform doctor --sdk go", "memconform doctor --sdk path/to/sdk.toml"),
+    examples=(
+        "memconform doctor",
+        "memconform doctor --sdk go",
+        "memconform doctor --sdk path/to/sdk.toml",
+    ),
     exit_codes={
+        ExitCode.USAGE: "usage, or this machine cannot run something",
         ExitCode.FAILED: "the daemon does not do what it claims",
         ExitCode.DAEMON: "it did not start, or died",
     },
@@ -35,10 +40,9 @@ class DoctorOptions:
 @option(
     "--sdk",
     group=DAEMONS,
-    required=True,
     metavar="SDK",
-    help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
-    " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon.",
+    help="SDK to test, instead of this machine: a known name, a path to an sdk.toml,"
+    " package.module:Class, or url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon.",
 )
 @upstream
 @env
@@ -46,9 +50,13 @@ class DoctorOptions:
 @header
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Try an SDK step by step: build, start, ingest, search, ask, stop.
+    """Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop.
 
-    A failing step is shown with its cause; later steps are tried where that makes sense.
+    Without --sdk, each line is something that a run may need: toolchains, model services, proxies,
+    certificates, folders, disk, limits, ports. What would break a run is a FAIL, and exit code 2.
+    docs/ENVIRONMENT.md lists the variables.
+
+    With --sdk, a failing step is shown with its cause; later steps are tried where it makes sense.
     """
     options = DoctorOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_doctor:doctor", options)

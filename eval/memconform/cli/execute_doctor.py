@@ -19,19 +19,36 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
+from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
-    """Try an SDK step by step; a failed step does not prevent later ones."""
+    """Check the machine, or try an SDK; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
-    return run_to_end(_examine(options, headers))
+    if options.sdk is None:
+        return run_to_end(_check_machine())
+    return run_to_end(_examine(options.sdk, options, headers))
 
 
-async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
+async def _check_machine() -> ExitCode:
     cancel_on_signals()
-    runner = find_runner(options.sdk, working_folder())
+    failures, warnings = 0, 0
+    checks = check_machine(Machine(), working_folder() / "results")
+    async with aclosing(checks) as steps:
+        async for step in steps:
+            _show(step)
+            failures += step.error is not None and step.is_needed
+            warnings += step.error is not None and not step.is_needed
+    also = f", {plural(warnings, 'warning')}" if warnings else ""
+    echo(f"this machine: {_verdict(failures)}{also}")
+    return ExitCode.USAGE if failures else ExitCode.OK
+
+
+async def _examine(sdk: str, options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
+    cancel_on_signals()
+    runner = find_runner(sdk, working_folder())
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
 
