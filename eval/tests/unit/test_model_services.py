@@ -116,7 +116,7 @@ async def _served(answer: Answer | _Sent) -> AsyncIterator[_Service]:
 
 @asynccontextmanager
 async def _model(service: _Service, name: str = _OPENAI, **policy: Any) -> AsyncIterator[Model]:
-    settings = {"deadline_s": 60, "cache": "off"} | policy
+    settings: dict[str, Any] = {"deadline_s": 60, "cache": "off"} | policy
     session = LlmSession(
         Ledger(5.0),
         policy=CallPolicy(**settings),
@@ -588,9 +588,9 @@ async def test_a_model_that_spends_its_limit_on_reasoning_stops_after_five(
         assert halt.exit_code == ExitCode.USAGE
         # What it cost is in the report.
         [vote] = halt.unfinished
-        assert vote["cost_usd"] > 0  # type: ignore[call-overload, index]
+        assert vote["cost_usd"] > 0
         total = sum(end.detail["judges"][0]["cost_usd"] for end in ends[:4])  # type: ignore[union-attr]
-        total += vote["cost_usd"]  # type: ignore[call-overload, index]
+        total += vote["cost_usd"]
         assert round(total * 1e9) == model.session.ledger.committed
 
 
