@@ -24,7 +24,7 @@ from memconform.llm.chat import (
 )
 from memconform.llm.http_hooks import track_transmission
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import Endpoint, ModelName, endpoint
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.providers import Provider
 from memconform.llm.records import ModelSettings
@@ -36,6 +36,7 @@ from memconform.llm.replies import (
     parse_text,
     repair_request,
 )
+from memconform.llm.settings import Endpoint, endpoint
 from memconform.llm.vendors import open_model, require_priced
 
 CacheUse = Literal["use", "off", "only"]

@@ -192,6 +192,7 @@ class ServiceDownError(HaltingError):
 HALTING_CODES = frozenset(
     (
         *("llm_unusable", "llm_down", "llm_unreachable", "llm_invalid_replies"),
+        *("llm_proxy", "llm_certificate"),
         *("budget_spent", "ledger_unusable", "not_cached"),
     )
 )

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 from memconform.llm.chat import LlmError, ModelUnusableError, RequestRejectedError, TransientError
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
+from memconform.llm.settings import Endpoint
+from memconform.llm.unreachable import located, path_failure, proxy_refusal
 
 _THROTTLED = (429, 529)
 _RETRIED = (408, 409, 425, *_THROTTLED)
@@ -19,7 +21,6 @@ _UNUSABLE = {
     403: "check that the key may use this model",
     404: "check the model's name and the address of the provider",
     405: "check the address of the provider: there is something else than a model service",
-    407: "the proxy wants credentials: check the variables that name it",
     410: "the model or the address was withdrawn: choose another one",
 }
 _LOST_REPLY = (408, 502, 504, 524)
@@ -156,7 +157,7 @@ class _Library(Protocol):
 
 
 @contextmanager
-def translated(name: ModelName, library: _Library) -> Iterator[None]:
+def translated(name: ModelName, library: _Library, endpoint: Endpoint) -> Iterator[None]:
     """Raise an LlmError in place of what a vendor's client raises, or reading its reply."""
     try:
         yield
@@ -164,12 +165,23 @@ def translated(name: ModelName, library: _Library) -> Iterator[None]:
         raise
     except Exception as error:
         # A client may raise anything for the bytes that a service sends.
-        raise _translation(name, error, library) from error
+        raise _translation(name, error, library, endpoint) from error
 
 
-def _translation(name: ModelName, error: Exception, library: _Library) -> LlmError:
+def _translation(
+    name: ModelName, error: Exception, library: _Library, endpoint: Endpoint
+) -> LlmError:
     if isinstance(error, library.APIStatusError):
-        return failure_of(name, ServiceError.of_status(error))
+        failed = ServiceError.of_status(error)
+        if failed.status == 407:
+            return proxy_refusal(endpoint, f"{failed.answered} {failed.text}")
+        return located(failure_of(name, failed), endpoint, failed.status)
+    cause = error.__cause__ or error
+    failure = path_failure(endpoint, cause, sent=current_transmission().sent)
+    return failure or _client_failure(name, error, library)
+
+
+def _client_failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
     transmission = current_transmission()
     cause = error.__cause__ or error
     detail = f"{type(cause).__name__}: {cause}"[:_SHOWN].rstrip(": ")

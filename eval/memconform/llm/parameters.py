@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from memconform.llm.chat import Completion, LlmError, ModelUnusableError, RequestRejectedError
-from memconform.llm.names import Endpoint, ModelName
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
+from memconform.llm.settings import Endpoint
 from memconform.printing.logs import Logger
 
 _log = Logger()

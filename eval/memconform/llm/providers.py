@@ -79,7 +79,8 @@ class Provider:
             ServiceDownError(
                 f"{name} cannot be reached: {error.message}",
                 code="llm_unreachable",
-                hint="check the address that the provider's variable holds, and the network",
+                hint=error.hint
+                or "check the address that the provider's variable holds, and the network",
             ),
         )
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memconform.errors import MemconformError, UsageError
 from memconform.llm.chat import ChatModel, ChatRequest, Completion, ModelUnusableError
+from memconform.llm.clients import anthropic_client, openai_client
 from memconform.llm.completions import Response, anthropic_completion, openai_completion
 from memconform.llm.failures import translated
-from memconform.llm.http_hooks import EVENT_HOOKS, current_transmission
-from memconform.llm.names import Endpoint, ModelName
+from memconform.llm.http_hooks import current_transmission
+from memconform.llm.names import ModelName
 from memconform.llm.parameters import Parameters, send_accepted
 from memconform.llm.prices import ModelTraits
+from memconform.llm.settings import Endpoint
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -82,16 +84,7 @@ class OpenAIModel:
         """Whether the address answered as a model service yet."""
 
     def _opened(self) -> "AsyncOpenAI":
-        import openai  # noqa: PLC0415 - see the module's docstring
-
-        client = openai.AsyncOpenAI(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks=EVENT_HOOKS, follow_redirects=False
-            ),
-        )
+        client = openai_client(self._endpoint)
         _ = client.chat.completions  # Imported by the client when it is first read.
         return client
 
@@ -113,7 +106,7 @@ class OpenAIModel:
         if request.schema is not None and self._traits.json_schema and accepted.schema:
             schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
-        with translated(self._name, openai):
+        with translated(self._name, openai, self._endpoint):
             client = await self._client.get()
             # Raw: the client makes objects of any shape, and text of what is not JSON.
             raw = await client.chat.completions.with_raw_response.create(
@@ -146,16 +139,7 @@ class AnthropicModel:
         """Whether the address answered as a model service yet."""
 
     def _opened(self) -> "AsyncAnthropic":
-        import anthropic  # noqa: PLC0415 - see the module's docstring
-
-        client = anthropic.AsyncAnthropic(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                event_hooks=EVENT_HOOKS, follow_redirects=False
-            ),
-        )
+        client = anthropic_client(self._endpoint)
         _ = client.messages  # Imported by the client when it is first read.
         return client
 
@@ -178,7 +162,7 @@ class AnthropicModel:
         if request.schema is not None and self._traits.json_schema and accepted.schema:
             output_format = {"type": "json_schema", "schema": dict(request.schema)}
             body["output_config"] = {"format": output_format}
-        with translated(self._name, anthropic):
+        with translated(self._name, anthropic, self._endpoint):
             client = await self._client.get()
             raw = await client.messages.with_raw_response.create(
                 model=self._name.model,
