@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName
-from memconform.llm.network import Certificates, Proxy, certificates, proxy_for, split_address
+from memconform.network import Certificates, Proxy, certificates, proxy_for, split_address
 from memconform.redaction import (
     hide,
     hide_credentials,
