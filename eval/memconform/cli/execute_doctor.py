@@ -1,5 +1,6 @@
 """Runs `memconform doctor`."""
 
+import os
 import shutil
 import tempfile
 from contextlib import aclosing
@@ -13,6 +14,8 @@ from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest
+from memconform.llm.services import model_checks
+from memconform.llm.settings import model_environment
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import indent
 from memconform.printing.logs import configure_logs
@@ -27,15 +30,23 @@ def doctor(options: DoctorOptions) -> ExitCode:
     """Check the machine, or try an SDK; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
-    if options.sdk is None:
-        return run_to_end(_check_machine())
-    return run_to_end(_examine(options.sdk, options, headers))
+    return run_to_end(_check(options, headers))
 
 
-async def _check_machine() -> ExitCode:
+async def _check(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
+    if options.sdk is None and not options.models:
+        return await _check_machine(options)
+    codes = [await _check_models(options)] if options.models else []
+    if options.sdk is not None:
+        codes.append(await _examine(options, options.sdk, headers))
+    return gravest(codes)
+
+
+async def _check_machine(options: DoctorOptions) -> ExitCode:
+    env = model_environment(options.judge_header, os.environ)
     failures, warnings = 0, 0
-    checks = check_machine(Machine(), working_folder() / "results")
+    checks = check_machine(Machine(env=env), working_folder() / "results")
     async with aclosing(checks) as steps:
         async for step in steps:
             _show(step)
@@ -46,8 +57,16 @@ async def _check_machine() -> ExitCode:
     return ExitCode.USAGE if failures else ExitCode.OK
 
 
-async def _examine(sdk: str, options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
-    cancel_on_signals()
+async def _check_models(options: DoctorOptions) -> ExitCode:
+    checks = await model_checks(model_environment(options.judge_header, os.environ))
+    for check in checks:
+        _show(Step(f"model {check.provider}", check.detail, check.error))
+    failures = [check.error for check in checks if check.error is not None]
+    echo(f"models: {plural(len(failures), 'service')} failed" if failures else "models: ok")
+    return gravest(error.exit_code for error in failures)
+
+
+async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) -> ExitCode:
     runner = find_runner(sdk, working_folder())
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))

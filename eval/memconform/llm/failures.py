@@ -50,6 +50,8 @@ _STATUS_BY_WORDS: Final = tuple(
 _IN_MESSAGES = (402, 429, 529, 401, 404)
 """Statuses that the message decides where neither code nor type does."""
 
+_MALFORMED = "LocalProtocolError"
+"""What httpx raises for a header that HTTP does not have, once it has connected."""
 _SHOWN = 300
 """Characters of a service's message."""
 _DETAILS = 4_000
@@ -184,7 +186,8 @@ def _client_failure(name: ModelName, error: Exception, library: _Library) -> Llm
     cause = error.__cause__ or error
     detail = f"{type(cause).__name__}: {cause}"[:_SHOWN].rstrip(": ")
     timed_out = isinstance(error, library.APITimeoutError)
-    if not (transmission.tried or timed_out):
+    malformed = type(cause).__name__ == _MALFORMED and not transmission.sent
+    if malformed or not (transmission.tried or timed_out):
         return ModelUnusableError(
             f"no request to {name} can be made: {detail}",
             code="llm_unusable",

@@ -95,7 +95,7 @@ class Endpoint:
 
     def __str__(self) -> str:
         """The address without credentials, and the variable that sets it."""
-        set_by = f" ({self.variable})" if self.variable else ""
+        set_by = f" ({self.variable})" if self.variable and self.base_url else ""
         return f"{without_credentials(self.url)}{set_by}"
 
     @property
@@ -157,6 +157,19 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
             `bad_service_header`, `bad_proxy`, `no_socks` or `bad_certificates`.
     """
     return _endpoint(name, env, _key(name, env))
+
+
+def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
+    """The address of a service's list of models, and the headers to get it with."""
+    bearer = {"Authorization": f"Bearer {endpoint.api_key}"}
+    if endpoint.provider == "anthropic":
+        key = {"x-api-key": endpoint.api_key, "anthropic-version": "2023-06-01"}
+        return f"{endpoint.url}/v1/models", key | dict(endpoint.headers)
+    if endpoint.api_version is not None:
+        resource = endpoint.url.partition("/openai/deployments/")[0]
+        address = f"{resource}/openai/models?api-version={endpoint.api_version}"
+        return address, {"api-key": endpoint.api_key} | dict(endpoint.headers)
+    return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
 
 
 def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:
