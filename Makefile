@@ -22,7 +22,8 @@ IN_PARALLEL := --no-print-directory --jobs=$(JOBS) \
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
 # One more than cores: many tests spend a third of their time waiting to see that a daemon does nothing.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Each worker imports every test module, which takes twice as long where bytecode is not kept.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # An SDK whose toolchain is missing is skipped with a notice; CI sets MEMCONFORM_REQUIRE_ALL=1.
 SKIP_TESTS = echo "$(1) is not on PATH: the tests of sdks/$(2) are skipped"; \
@@ -62,7 +63,7 @@ types: $(STAMP)
 
 # Tests are distributed by file, so that fixtures shared by a file are set up only once.
 pytest: $(STAMP)
-	$(PYTEST) -m "$(QUICK)"
+	$(PYTEST) -m "$(QUICK)" $(UNIT) $$(grep -lr mark.capability eval/tests --include='test_*.py' --exclude-dir=unit)
 
 exhaustive: $(STAMP)
 	$(PYTEST) -m "$(OTHERS)"

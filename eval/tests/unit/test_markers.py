@@ -82,7 +82,7 @@ def _selected(marks: set[str]) -> list[str]:
     ],
     ids=repr,
 )
-def test_each_test_that_is_not_slow_is_run_once_by_ci(marks: set[str], targets: list[str]) -> None:
+def test_each_test_that_is_not_slow_is_run_once_by_ci(marks: str, targets: list[str]) -> None:
     ci = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert ci[-2:] == ["make test", "make exhaustive"]
     assert _selected(set(marks.split())) == targets
