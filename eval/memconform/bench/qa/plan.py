@@ -113,7 +113,11 @@ class AnswerSelection:
                 for name, text in answers.items()
                 if name not in self.errors and resembles_error(text)
             ],
-            empty=sum(settled_if_blank(text) is not None for text in answers.values()),
+            empty=sum(
+                settled_if_blank(questions[name], text) is not None
+                for name, text in answers.items()
+                if name in questions
+            ),
             same_text=_same_text(answers.values()),
         )
 
