@@ -25,6 +25,8 @@ Prompts = Literal["own", "official"]
 _FEWEST_ANSWERS = 3
 """Answers of which equal texts are reported: two may well be the same."""
 _SHOWN_CHARACTERS = 120
+_ONLY_REASONING = "reasoning without an answer behind it"
+"""In place of an error message: a model that was cut while it reasoned has not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ class AnswerSelection:
     def errors(self) -> dict[str, str]:
         """Error messages instead of an answer, by the id of their question."""
         answers = self.hypotheses.answers
-        messages = ((q.id, error_message(q, answers[q.id])) for q in self._known)
+        unanswered = self._without_answer
+        messages = (
+            (q.id, unanswered.get(q.id) or error_message(q, answers[q.id])) for q in self._known
+        )
         return {name: message for name, message in messages if message is not None}
 
     @cached_property
@@ -70,6 +75,13 @@ class AnswerSelection:
         if self.partial:
             return self._known
         return list(self.key.questions.values())
+
+    @property
+    def _without_answer(self) -> dict[str, str]:
+        """Answers of which nothing was left without their reasoning."""
+        stored = self.hypotheses
+        names = stored.reasoning if stored.is_stripped else ()
+        return {name: _ONLY_REASONING for name in names if not stored.answers[name].strip()}
 
     @property
     def _known(self) -> list[Question]:
@@ -95,6 +107,8 @@ class AnswerSelection:
             disputed_sha256=None if self.disputed is None else digest_of_names(self.disputed),
             partial=self.partial,
             rubrics=dict(rubrics),
+            prediction=self.hypotheses.prediction,
+            strip_reasoning=self.hypotheses.is_stripped,
         )
 
     def answer_file(self) -> AnswerFile:
@@ -118,6 +132,7 @@ class AnswerSelection:
                 for name, text in answers.items()
                 if name in questions
             ),
+            reasoning=len(self.hypotheses.reasoning),
             same_text=_same_text(answers.values()),
         )
 
