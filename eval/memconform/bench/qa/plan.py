@@ -12,6 +12,7 @@ from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, Repeate
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.model import Question
+from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError
 from memconform.scoring.error_text import error_message, resembles_error
@@ -25,8 +26,6 @@ Prompts = Literal["own", "official"]
 _FEWEST_ANSWERS = 3
 """Answers of which equal texts are reported: two may well be the same."""
 _SHOWN_CHARACTERS = 120
-_ONLY_REASONING = "reasoning without an answer behind it"
-"""In place of an error message: a model that was cut while it reasoned has not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class AnswerSelection:
         """Answers of which nothing was left without their reasoning."""
         stored = self.hypotheses
         names = stored.reasoning if stored.is_stripped else ()
-        return {name: _ONLY_REASONING for name in names if not stored.answers[name].strip()}
+        return {name: ONLY_REASONING for name in names if not stored.answers[name].strip()}
 
     @property
     def _known(self) -> list[Question]:
