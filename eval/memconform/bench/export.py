@@ -14,8 +14,7 @@ from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import OFFICIAL
 from memconform.datasets.files import PieceReader
 from memconform.datasets.haystacks import Level
-from memconform.datasets.json_array import elements
-from memconform.datasets.longmemeval import official_items
+from memconform.datasets.longmemeval import official_items, read_longmemeval_rows
 from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.storage.writing import Sink
@@ -154,7 +153,7 @@ def _write_log(rows: Sequence[StoredRow], target: Sink, data: Path | None) -> No
     depth = max(stored.report.settings.ks)
     written = 0
     with PieceReader(path) as reader:
-        for question in cast("Iterator[dict[str, Any]]", elements(reader)):
+        for question in read_longmemeval_rows(reader):
             record = stored.measured(question["question_id"])
             if record is None:
                 continue
