@@ -22,6 +22,7 @@ from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
+from memconform.datasets.locomo_answers import read_locomo_answers
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
@@ -61,9 +62,14 @@ def run_scoring(options: QaOptions) -> ExitCode:
     configure_logs("warning")
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
+    hypotheses = (
+        read_locomo_answers(options.hypotheses, key, options.prediction)
+        if options.suite == "locomo"
+        else read_hypotheses(options.hypotheses)
+    )
     selection = AnswerSelection(
         key=key,
-        hypotheses=read_hypotheses(options.hypotheses),
+        hypotheses=hypotheses.without_reasoning() if options.strip_reasoning else hypotheses,
         partial=options.partial,
         disputed=disputed_answers(key, options.errata),
     )
@@ -198,7 +204,10 @@ def _show_forecast(
     options: QaOptions, rubrics: Mapping[str, Rubric], selection: AnswerSelection
 ) -> None:
     answer_file = selection.answer_file()
-    for line in (*error_lines(answer_file), *suspicions(answer_file)):
+    for line in (
+        *error_lines(answer_file),
+        *suspicions(answer_file, stripped=options.strip_reasoning),
+    ):
         echo(line, err=True)
     if not rubrics:
         echo("no judge is named: nothing would be asked")

@@ -65,6 +65,7 @@ class RescoreOptions(JudgeFlags):
     output: Path
     json_file: str | None
     quiet: bool
+    strip_reasoning: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,9 @@ def judge_request(question: Question, candidate: str) -> ChatRequest:
     lines.append(f"Reference answer: {reference}")
     if question.abstain:
         lines.append(ABSTENTION)
+    if question.abstain_marker:
+        marker = json.dumps(question.abstain_marker, ensure_ascii=False)
+        lines.append(f"An answer that is only {marker} declines to answer.")
     if question.rubric:
         lines.append(f"Rubric: {question.rubric}")
     lines += candidate_lines(question.question, reference, candidate)
@@ -149,6 +152,7 @@ def prompt_digest() -> str:
         rubric="rubric",
         question_date="date",
         abstain=True,
+        abstain_marker="marker",
     )
     request = judge_request(question, "candidate" * MAX_CANDIDATE)
     return hashlib.sha256(repr(request).encode()).hexdigest()[:12]
