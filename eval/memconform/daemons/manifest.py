@@ -156,8 +156,8 @@ class Seed(_Table):
     """Whether the daemon is restarted after the last document, because it indexes only at its
     start; `vectors` if only its embeddings wait for that, so that mode bm25 needs no restart."""
     timeout_s: float | None = Field(default=None, gt=0)
-    """How long indexing may take after the last document; None for the timeout between two events
-    of a stream."""
+    """How long indexing may take after the last document, whatever is pending. If None, a daemon
+    with pending documents, or with unknown ones, has the timeout between two events of a stream."""
 
 
 class UpstreamSettings(_Table):
