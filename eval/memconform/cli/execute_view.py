@@ -8,6 +8,7 @@ from pathlib import Path
 import uvicorn
 
 from memconform.cli.view import ViewOptions
+from memconform.daemons.ports import Address, bracketed, loopback_host
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.reports.html.document import write_html
@@ -15,7 +16,6 @@ from memconform.reports.live.app import create_app
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import Sink
 
-_HOST = "127.0.0.1"
 _SHUTDOWN_SECONDS = 2
 
 
@@ -39,7 +39,7 @@ def view(options: ViewOptions) -> ExitCode:
             write_html(Sink(pieces.append), overview)
         return b"".join(pieces)
 
-    hosts = frozenset((f"{_HOST}:{port}", f"localhost:{port}"))
+    hosts = frozenset((f"{bracketed(loopback_host())}:{port}", f"localhost:{port}"))
     app = create_app(options.output, report, token=token, hosts=hosts)
     config = uvicorn.Config(
         app,
@@ -49,7 +49,7 @@ def view(options: ViewOptions) -> ExitCode:
         lifespan="off",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    echo(f"http://{_HOST}:{port}/{token}/")
+    echo(f"{Address(loopback_host(), port).url}/{token}/")
     echo("Ctrl-C stops it", err=True)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
@@ -66,11 +66,13 @@ def _require_result(reference: str, output: Path) -> None:
 
 
 def _listen(port: int) -> socket.socket:
+    host = loopback_host()
     try:
-        listening = socket.create_server((_HOST, port))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise UsageError(
-            f"port {port} of {_HOST} cannot be used: {error.strerror}",
+            f"port {port} of {host} cannot be used: {error.strerror}",
             code="port_taken",
             hint="omit --port to take a free one",
         ) from error
