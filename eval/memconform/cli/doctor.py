@@ -6,7 +6,7 @@ import click
 
 from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import env, header, keep, log_level, upstream
+from memconform.cli.options import env, header, keep, log_level, quiet, upstream
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
 
@@ -20,6 +20,7 @@ class DoctorOptions:
     header: tuple[str, ...]
     env: tuple[str, ...]
     keep: bool
+    quiet: bool
     log_level: str
 
 
@@ -44,6 +45,7 @@ class DoctorOptions:
 @env
 @keep
 @header
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
     """Try an SDK step by step: build, start, ingest, search, ask, stop.

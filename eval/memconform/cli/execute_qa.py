@@ -30,7 +30,6 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (
     QaConsole,
@@ -58,7 +57,6 @@ LOG = "eval-results.jsonl"
 
 def run_scoring(options: QaOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
     selection = AnswerSelection(

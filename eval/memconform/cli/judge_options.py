@@ -67,6 +67,7 @@ class CalibrateOptions(CallFlags):
     items: Path | None
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class CompareOptions:
     second: str
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
