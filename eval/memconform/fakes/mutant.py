@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from memconform.daemons.build import ensure_built
 from memconform.daemons.manifest import Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
-from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
+from memconform.daemons.tasks import finish
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.fakes.mutation import Mutation, SourceEdit
