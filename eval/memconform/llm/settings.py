@@ -54,6 +54,8 @@ _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
 """Ports where OLLAMA_HOST names none, by its scheme."""
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - not bound to
 """A server listens at these; its clients connect to loopback."""
+_CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
+"""Headers that are credentials, although their names do not look like those of secrets."""
 _TOKEN_CHARACTERS = frozenset("!#$%&'*+-.^_`|~")
 CONNECT_S = 15.0
 """Time allowed for a connection; a call's own limit may be shorter."""
@@ -63,7 +65,7 @@ CONNECT_S = 15.0
 class Endpoint:
     """Where a model is served, how it is reached, and how a call is authorized."""
 
-    base_url: str | None
+    base_url: str | None = field(repr=False)
     """None is the vendor's own address."""
     api_key: str = field(repr=False)
     temporary: bool = False
@@ -109,7 +111,7 @@ class Endpoint:
         deciding = {
             name.lower(): value
             for name, value in self.headers.items()
-            if not is_secret(name.replace("-", "_"))
+            if name.lower() not in _CREDENTIALS and not is_secret(name.replace("-", "_"))
         }
         extra = [self.api_version] if self.api_version else []
         if deciding:
