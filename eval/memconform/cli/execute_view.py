@@ -49,6 +49,9 @@ def view(options: ViewOptions) -> ExitCode:
         server_header=False,
         lifespan="off",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        # Otherwise uvicorn reads WEB_CONCURRENCY and FORWARDED_ALLOW_IPS.
+        workers=1,
+        forwarded_allow_ips=[],
     )
     echo(f"{Address(host, port).url}/{token}/")
     echo("Ctrl-C stops it", err=True)

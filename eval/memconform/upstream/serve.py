@@ -47,5 +47,8 @@ def serve(listener: socket.socket, script: Script, on_started: Callable[[], None
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        # Otherwise uvicorn reads WEB_CONCURRENCY and FORWARDED_ALLOW_IPS.
+        workers=1,
+        forwarded_allow_ips=[],
     )
     _Server(config, on_started).run(sockets=[listener])

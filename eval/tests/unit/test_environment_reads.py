@@ -99,6 +99,20 @@ def test_every_client_is_told_not_to_read_the_environment() -> None:
     assert not found, "pass trust_env=False; ShellTransport follows the shell's proxy"
 
 
+def test_uvicorn_is_told_what_it_would_read() -> None:
+    """WEB_CONCURRENCY=many was a ValueError of `view` and `upstream`."""
+    calls = [
+        node
+        for _, source in _sources()
+        if "uvicorn.Config" in source
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "uvicorn.Config"
+    ]
+    told = [{keyword.arg for keyword in call.keywords} for call in calls]
+    assert len(told) == 2
+    assert all(names >= {"workers", "forwarded_allow_ips"} for names in told)
+
+
 @pytest.mark.parametrize(
     "source",
     ["import os\nos.environ['A']", "import os\nos.getenv('A')", "\nfrom os import environ"],
