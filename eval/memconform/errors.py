@@ -4,6 +4,7 @@ import difflib
 import errno
 import os
 import re
+import resource
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -99,6 +100,12 @@ _LIMITS = {
     errno.EFBIG: ("disk_full", "raise the limit of a file's size (`ulimit -f`)"),
 }
 _NO_THREAD = "can't start new thread"
+_NO_MEMORY = re.compile(
+    "failed to map segment|Cannot allocate memory|unable to allocate", re.IGNORECASE
+)
+"""How the dynamic linker and numpy say it."""
+_FEWEST_FILES = 64
+"""With less, libraries fail in ways of their own: charts as `oneshot canceled`, at 12."""
 _OF_LIBRARIES = re.compile(r"[Oo]s \{ code: (\d+),|\[Errno (\d+)\]")
 """How libraries of other languages write an error number into a message."""
 
@@ -117,9 +124,13 @@ def limit_error(error: BaseException) -> UsageError | None:
             number = errno.ENOMEM
         elif _NO_THREAD in str(cause):
             number = errno.EAGAIN
+        elif _NO_MEMORY.search(str(cause)):
+            number = errno.ENOMEM
         elif match := _OF_LIBRARIES.search(str(cause)):
             number = int(match[1] or match[2])
         cause = cause.__cause__ or cause.__context__
+    if number not in _LIMITS and resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEWEST_FILES:
+        number = errno.EMFILE
     if number not in _LIMITS:
         return None
     code, hint = _LIMITS[number]

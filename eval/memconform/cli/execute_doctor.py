@@ -13,7 +13,7 @@ from memconform.cli.values import daemon_variables, request_headers
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
-from memconform.errors import ExitCode, UsageError, gravest
+from memconform.errors import ExitCode, gravest
 from memconform.llm.services import model_checks
 from memconform.llm.settings import model_environment
 from memconform.printing.console import SafeConsole, styled
@@ -22,26 +22,39 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
+from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
-    """Try an SDK step by step; a failed step does not prevent later ones."""
+    """Check the machine, or try an SDK; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
-    if options.sdk is None and not options.models:
-        raise UsageError(
-            "nothing to check", code="nothing_to_check", hint="give --sdk SDK or --models"
-        )
     return run_to_end(_check(options, headers))
 
 
 async def _check(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
+    if options.sdk is None and not options.models:
+        return await _check_machine(options)
     codes = [await _check_models(options)] if options.models else []
     if options.sdk is not None:
         codes.append(await _examine(options, options.sdk, headers))
     return gravest(codes)
+
+
+async def _check_machine(options: DoctorOptions) -> ExitCode:
+    env = model_environment(options.judge_header, os.environ)
+    failures, warnings = 0, 0
+    checks = check_machine(Machine(env=env), working_folder() / "results")
+    async with aclosing(checks) as steps:
+        async for step in steps:
+            _show(step)
+            failures += step.error is not None and step.is_needed
+            warnings += step.error is not None and not step.is_needed
+    also = f", {plural(warnings, 'warning')}" if warnings else ""
+    echo(f"this machine: {_verdict(failures)}{also}")
+    return ExitCode.USAGE if failures else ExitCode.OK
 
 
 async def _check_models(options: DoctorOptions) -> ExitCode:
@@ -74,12 +87,13 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
             Path(folder),
             headers,
             options.upstream,
-            progress=lambda line: echo(f"  {line}", err=True),
+            progress=lambda line: None if options.quiet else echo(f"  {line}", err=True),
             before_end=keep if options.keep else None,
         )
         async with aclosing(examined) as steps:
             async for step in steps:
-                _show(step)
+                if step.error is not None or not options.quiet:
+                    _show(step)
                 helpful += step.remedies
                 untested += bool(step.untested)
                 if step.error is not None and not step.is_needed:

@@ -29,7 +29,9 @@ _VERBS = {
     "conform": "Check daemons against the contract, case by case.",
     "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
     "diff": "Show what changed between two runs: regressions, fixes, latency.",
-    "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
+    "doctor": (
+        "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
+    ),
     "fuzz": "Send random requests to SDKs until their responses differ, or violate the contract.",
     "info": "Show the available SDKs, toolchains and datasets.",
     "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",

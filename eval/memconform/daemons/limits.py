@@ -4,7 +4,7 @@ import resource
 
 from memconform.errors import UsageError
 
-_OTHER_FILES = 32
+OTHER_FILES = 32
 """Of the harness or of a daemon besides connections: streams, pipes, journals, a database."""
 
 
@@ -17,11 +17,11 @@ def allow_files(connections: int) -> None:
         UsageError: `too_few_files` if the hard limit is lower.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + _OTHER_FILES
+    needed = connections + OTHER_FILES
     if soft == resource.RLIM_INFINITY or needed <= soft:
         return
     if hard != resource.RLIM_INFINITY and needed > hard:
-        fewer = hard - _OTHER_FILES
+        fewer = hard - OTHER_FILES
         hint = f"raise the limit with `ulimit -n {needed}`"
         raise UsageError(
             f"{connections} questions at a time need {needed} open files, and {hard} are allowed",

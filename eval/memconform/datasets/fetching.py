@@ -249,9 +249,9 @@ def _failed(file: PinnedFile, target: IO[bytes], error: Exception) -> UsageError
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
             proxy = proxy_for(str(error.request.url), os.environ)
             by_way = "" if proxy is None else f" by way of the proxy {proxy}"
-            hint = (
-                "" if proxy is None else f"check {proxy.variable}, or list the host in NO_PROXY; "
-            )
+            hint = _certificate_hint(reason)
+            if proxy is not None:
+                hint += f"check {proxy.variable}, or list the host in NO_PROXY; "
             return UsageError(
                 f"cannot reach {error.request.url.host}{by_way}: {reason}",
                 code="fetch_offline",
@@ -265,6 +265,12 @@ def _failed(file: PinnedFile, target: IO[bytes], error: Exception) -> UsageError
             return _incomplete(file, target, reason)
         case _:
             return _refused(file, reason)
+
+
+def _certificate_hint(reason: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" not in reason:
+        return ""
+    return "set SSL_CERT_FILE to a PEM file with the certificates of this network; "
 
 
 def _incomplete(file: PinnedFile, target: IO[bytes], reason: str) -> UsageError:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from memconform.datasets.reasoning import strip_reasoning
 from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
@@ -35,6 +34,7 @@ from memconform.llm.replies import (
     cut_fault,
     parse_text,
     repair_request,
+    without_reasoning,
 )
 from memconform.llm.settings import Endpoint, endpoint
 from memconform.llm.vendors import open_model, require_priced
@@ -233,7 +233,7 @@ class Model:
         for attempt in range(2):
             completion = await self._complete(next_request, cost)
             first = completion.text if first is None else first
-            text = strip_reasoning(completion.text)
+            text = without_reasoning(completion.text)
             if text != completion.text:
                 self.provider.notice(self.name, REASONING_STRIPPED)
             if completion.rejection:
