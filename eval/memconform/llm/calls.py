@@ -26,7 +26,7 @@ from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.providers import Provider
-from memconform.llm.records import ModelSettings, service_settings
+from memconform.llm.records import ModelSettings
 from memconform.llm.replies import (
     REASONING_STRIPPED,
     InvalidReplyError,
@@ -36,7 +36,7 @@ from memconform.llm.replies import (
     repair_request,
     without_reasoning,
 )
-from memconform.llm.settings import Endpoint, endpoint
+from memconform.llm.settings import Endpoint, endpoint, service_settings
 from memconform.llm.vendors import open_model, require_priced
 from memconform.storage.provenance import note_service
 

@@ -8,8 +8,13 @@ from memconform.errors import MemconformError
 from memconform.llm.chat import ModelUnusableError, ServiceDownError
 from memconform.llm.clients import http_client
 from memconform.llm.names import PROVIDERS, ModelName
-from memconform.llm.records import service_settings
-from memconform.llm.settings import Endpoint, endpoint, is_configured, models_address
+from memconform.llm.settings import (
+    Endpoint,
+    endpoint,
+    is_configured,
+    models_address,
+    service_settings,
+)
 from memconform.llm.unreachable import path_failure, proxy_refusal
 
 _REACH_S = 5.0

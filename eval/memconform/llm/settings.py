@@ -22,6 +22,7 @@ from memconform.redaction import (
     is_secret,
     without_credentials,
 )
+from memconform.storage.provenance import ModelService
 
 _KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -177,6 +178,21 @@ def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
         address = f"{resource}/openai/models?api-version={endpoint.api_version}"
         return address, {"api-key": endpoint.api_key} | dict(endpoint.headers)
     return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
+
+
+def service_settings(provider: str, endpoint: Endpoint) -> ModelService:
+    """What results and `doctor` say of how a service is reached."""
+    return ModelService(
+        provider=provider,
+        address=without_credentials(endpoint.url),
+        address_variable=endpoint.variable if endpoint.base_url else "",
+        proxy="" if endpoint.proxy is None else str(endpoint.proxy),
+        certificates="" if endpoint.certificates is None else str(endpoint.certificates),
+        connect_timeout_s=CONNECT_S,
+        key_variable=endpoint.key_variable,
+        headers=sorted(endpoint.headers),
+        api_version=endpoint.api_version or "",
+    )
 
 
 def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:

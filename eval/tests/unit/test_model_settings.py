@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from memconform import redaction
 from memconform.errors import UsageError
 from memconform.llm.names import PROVIDERS, ModelName
-from memconform.llm.records import service_settings
 from memconform.llm.settings import (
     address,
     endpoint,
     is_configured,
     model_environment,
     models_address,
+    service_settings,
 )
 from memconform.network import certificates, is_loopback, proxy_for
 
