@@ -23,7 +23,7 @@ from memconform.daemons.ports import (
     listener_name,
     wait_closed,
 )
-from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.readiness import await_ready
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
@@ -33,6 +33,7 @@ from memconform.daemons.resources import (
     is_unrelated,
 )
 from memconform.daemons.runner import Launch, Progress, SdkRunner
+from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 
