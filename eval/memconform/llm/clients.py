@@ -6,6 +6,7 @@ the service was on this machine.
 """
 
 import inspect
+import logging
 import ssl
 import sys
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _READERS = ("openai._client", "openai.lib.azure", "anthropic._client", "anthropic._tracing")
 """Modules of the libraries that read variables whenever a client is made. Most of these are also
 parameters, but not the headers of OPENAI_CUSTOM_HEADERS and ANTHROPIC_CUSTOM_HEADERS."""
+_LOGGERS = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
 _IDLE = 64
 """Idle connections that are kept: as many as --llm-concurrency allows calls."""
 
@@ -101,10 +103,14 @@ def anthropic_client(endpoint: Endpoint) -> "AsyncAnthropic":
 
 
 def _seal() -> None:
-    """Give the modules that make clients an empty environment in place of the process's.
+    """Take back what the libraries read when they were imported, and let them read no more.
 
-    Theirs alone: others of this process, and the programs that it starts, need the real one.
+    The modules that make clients get an empty environment. Theirs alone: others of this process,
+    and the programs that it starts, need the real one. OPENAI_LOG and ANTHROPIC_LOG would print
+    headers and prompts past the mask over secrets.
     """
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     for name in _READERS:
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "os"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -325,3 +326,17 @@ async def test_doctor_names_a_service_that_is_gone_and_forgives_a_missing_list()
     assert check.error is not None
     assert check.error.code == "llm_unreachable"
     assert "OLLAMA_HOST" in check.error.message
+
+
+async def test_the_log_of_a_vendors_library_shows_no_masked_header(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """OPENAI_LOG=debug printed the headers and prompts of every request."""
+    for name in ("openai", "anthropic", "httpx2"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    async with _serving() as service:
+        for name in _NAMES[:2]:
+            await _ask(name, _env(service.address), "X-Team: canary-0123")
+    assert len(service.heads) == 2
+    assert "canary-0123" not in caplog.text
+    assert caplog.records == []
