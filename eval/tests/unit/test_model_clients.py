@@ -188,9 +188,17 @@ async def test_a_page_is_no_model_service_and_ends_the_calls(name: str) -> None:
         with pytest.raises(HaltingError) as raised:
             await _ask(name, _env(service.address))
     assert "no attribute" not in raised.value.message
+    assert f"{name.partition(':')[0].upper()}_BASE_URL" in raised.value.hint
     assert service.address in raised.value.message
     assert raised.value.exit_code == ExitCode.USAGE
     assert len(service.heads) == 1
+
+
+async def test_a_wrong_key_is_named_with_its_variable() -> None:
+    async with _serving(status=401, body="{}") as service:
+        with pytest.raises(ModelUnusableError) as raised:
+            await _ask("anthropic:claude-haiku-4-5", _env(service.address))
+    assert raised.value.hint == "check the key that ANTHROPIC_API_KEY holds"
 
 
 async def test_a_404_at_an_address_without_v1_says_so() -> None:
