@@ -63,17 +63,21 @@ class Group(_Table):
     variable: tuple[Variable, ...]
 
 
-class _File(_Table):
+class Page(_Table):
+    """The page, whose sections stand between `head` and `tail`."""
+
+    head: str
     group: tuple[Group, ...]
+    tail: str
 
 
-def groups() -> tuple[Group, ...]:
-    """The table."""
-    return _File.model_validate(tomllib.loads(_FILE.read_text(encoding="utf-8"))).group
+def environment_page() -> Page:
+    """Read the table."""
+    return Page.model_validate(tomllib.loads(_FILE.read_text(encoding="utf-8")))
 
 
 def rows() -> Iterator[Row]:
-    for group in groups():
+    for group in environment_page().group:
         for variable in group.variable:
             yield from variable.row
 
@@ -95,6 +99,7 @@ def blankets(parts: Sequence[Row]) -> list[Row]:
             values={name: value for row in blanket for name, value in row.values.items()},
             unset=tuple(name for row in blanket for name in row.unset),
             starts=blanket[0].starts,
+            ends=tuple(end for row in blanket for end in row.ends),
         )
         for blanket in merged
     ]
