@@ -13,7 +13,7 @@ func fromEnv(env map[string]string) (Config, error) {
 func TestEmptyEnvironment(t *testing.T) {
 	got, err := fromEnv(map[string]string{"OPENAI_API_KEY": "sk", "ANTHROPIC_API_KEY": "ak"})
 	none := Provider{Name: None}
-	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second, RequestTimeout: time.Minute}
+	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second, RequestTimeout: time.Minute} // short limit: nothing is waited for
 	if err != nil || got != want {
 		t.Errorf("a key selects no provider: %+v, %v", got, err)
 	}
