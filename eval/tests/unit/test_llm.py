@@ -24,8 +24,9 @@ from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LedgerError, Message, Usage
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import ModelName, address, endpoint
+from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO, ModelTraits, Price, Prices
+from memconform.llm.settings import address, endpoint
 
 
 @pytest.mark.parametrize(

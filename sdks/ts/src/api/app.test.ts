@@ -304,7 +304,9 @@ const malformed: [request: string, status: string][] = [
 for (const [request, status] of malformed) {
   test(`${status}, and alive: ${JSON.stringify(request)}`, async () => {
     const port = Number(new URL(http.daemon.address).port);
-    const socket = connect(port, "127.0.0.1").end(request, "latin1");
+    const socket = connect(port, "127.0.0.1");
+    // A half-closed connection is ended by Node before a handler that waits can answer.
+    socket.write(request, "latin1");
     const [answer] = (await once(socket, "data")) as [Buffer];
     assert.match(
       answer.toString(),
