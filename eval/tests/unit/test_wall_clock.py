@@ -94,9 +94,9 @@ def _limits(tree: ast.Module) -> Iterator[tuple[ast.expr, float | None]]:
             case ast.BinOp(op=ast.Add(), left=clock, right=right) if _is_clock(clock):
                 yield right, _number(right, constants)
             case ast.Dict():
-                for key, value in zip(node.keys, node.values, strict=True):
+                for key, limit in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and _SETTING.fullmatch(str(key.value)):
-                        yield value, _number(value, constants) or _text_number(value)
+                        yield limit, _number(limit, constants) or _text_number(limit)
             case ast.Constant(value=str() as text):
                 for toml in _TOML.finditer(text):
                     yield node, float(toml[1])
