@@ -22,6 +22,7 @@ from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
+from memconform.datasets.locomo_answers import read_locomo_answers
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
@@ -30,7 +31,6 @@ from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
 from memconform.llm.settings import address
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (
     QaConsole,
@@ -58,12 +58,16 @@ LOG = "eval-results.jsonl"
 
 def run_scoring(options: QaOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
+    hypotheses = (
+        read_locomo_answers(options.hypotheses, key, options.prediction)
+        if options.suite == "locomo"
+        else read_hypotheses(options.hypotheses)
+    )
     selection = AnswerSelection(
         key=key,
-        hypotheses=read_hypotheses(options.hypotheses),
+        hypotheses=hypotheses.without_reasoning() if options.strip_reasoning else hypotheses,
         partial=options.partial,
         disputed=disputed_answers(key, options.errata),
     )
@@ -198,7 +202,10 @@ def _show_forecast(
     options: QaOptions, rubrics: Mapping[str, Rubric], selection: AnswerSelection
 ) -> None:
     answer_file = selection.answer_file()
-    for line in (*error_lines(answer_file), *suspicions(answer_file)):
+    for line in (
+        *error_lines(answer_file),
+        *suspicions(answer_file, stripped=options.strip_reasoning),
+    ):
         echo(line, err=True)
     if not rubrics:
         echo("no judge is named: nothing would be asked")

@@ -13,6 +13,9 @@ _TAG: Final = re.compile(
 _SPACES: Final = " \t\r"
 _LINE_END: Final = re.compile(r"[ \t\r]*(?:\n|\Z)")
 
+ONLY_REASONING: Final = "reasoning without an answer behind it"
+"""Why an answer is not measured: a model that was cut while it reasoned has not answered."""
+
 
 def strip_reasoning(text: str) -> str:
     """The text without its blocks of reasoning; the same text if it has none.

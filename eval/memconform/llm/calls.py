@@ -26,7 +26,7 @@ from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.providers import Provider
-from memconform.llm.records import ModelSettings
+from memconform.llm.records import ModelSettings, service_settings
 from memconform.llm.replies import (
     REASONING_STRIPPED,
     InvalidReplyError,
@@ -38,6 +38,7 @@ from memconform.llm.replies import (
 )
 from memconform.llm.settings import Endpoint, endpoint
 from memconform.llm.vendors import open_model, require_priced
+from memconform.storage.provenance import note_service
 
 CacheUse = Literal["use", "off", "only"]
 _Value = TypeVar("_Value")
@@ -108,6 +109,7 @@ class LlmSession:
             where = self.fake
         else:
             where = endpoint(name, self.env)
+            note_service(service_settings(name.provider, where))
         shared = self._providers.setdefault(
             name.provider, Provider(Limiter(self.policy.concurrency))
         )

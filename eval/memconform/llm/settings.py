@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName
-from memconform.llm.network import Certificates, Proxy, certificates, proxy_for, split_address
+from memconform.network import Certificates, Proxy, certificates, proxy_for, split_address
 from memconform.redaction import (
     hide,
     hide_credentials,
@@ -54,6 +54,8 @@ _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
 """Ports where OLLAMA_HOST names none, by its scheme."""
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - not bound to
 """A server listens at these; its clients connect to loopback."""
+_CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
+"""Headers that are credentials, although their names do not look like those of secrets."""
 _TOKEN_CHARACTERS = frozenset("!#$%&'*+-.^_`|~")
 CONNECT_S = 15.0
 """Time allowed for a connection; a call's own limit may be shorter."""
@@ -63,7 +65,7 @@ CONNECT_S = 15.0
 class Endpoint:
     """Where a model is served, how it is reached, and how a call is authorized."""
 
-    base_url: str | None
+    base_url: str | None = field(repr=False)
     """None is the vendor's own address."""
     api_key: str = field(repr=False)
     temporary: bool = False
@@ -95,7 +97,7 @@ class Endpoint:
 
     def __str__(self) -> str:
         """The address without credentials, and the variable that sets it."""
-        set_by = f" ({self.variable})" if self.variable else ""
+        set_by = f" ({self.variable})" if self.variable and self.base_url else ""
         return f"{without_credentials(self.url)}{set_by}"
 
     @property
@@ -109,7 +111,7 @@ class Endpoint:
         deciding = {
             name.lower(): value
             for name, value in self.headers.items()
-            if not is_secret(name.replace("-", "_"))
+            if name.lower() not in _CREDENTIALS and not is_secret(name.replace("-", "_"))
         }
         extra = [self.api_version] if self.api_version else []
         if deciding:
@@ -157,6 +159,19 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
             `bad_service_header`, `bad_proxy`, `no_socks` or `bad_certificates`.
     """
     return _endpoint(name, env, _key(name, env))
+
+
+def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
+    """The address of a service's list of models, and the headers to get it with."""
+    bearer = {"Authorization": f"Bearer {endpoint.api_key}"}
+    if endpoint.provider == "anthropic":
+        key = {"x-api-key": endpoint.api_key, "anthropic-version": "2023-06-01"}
+        return f"{endpoint.url}/v1/models", key | dict(endpoint.headers)
+    if endpoint.api_version is not None:
+        resource = endpoint.url.partition("/openai/deployments/")[0]
+        address = f"{resource}/openai/models?api-version={endpoint.api_version}"
+        return address, {"api-key": endpoint.api_key} | dict(endpoint.headers)
+    return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
 
 
 def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:

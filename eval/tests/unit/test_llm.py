@@ -151,7 +151,7 @@ def test_the_flag_takes_precedence_over_the_variable() -> None:
 _CALLS = st.lists(st.tuples(st.integers(1, 400), st.integers(0, 900)), min_size=1, max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(calls=_CALLS, budget=st.integers(0, 3_000), most=st.integers(1, 20), seed=st.integers())
 def test_spending_exceeds_the_budget_by_no_more_than_calls_in_flight_exceed_their_reservations(
     calls: list[tuple[int, int]], budget: int, most: int, seed: int

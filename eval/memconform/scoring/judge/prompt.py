@@ -1,6 +1,7 @@
 """What a judge is asked, and the one form in which it may reply."""
 
 import hashlib
+import json
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -93,6 +94,9 @@ def judge_request(question: Question, candidate: str) -> ChatRequest:
     lines.append(f"Reference answer: {reference}")
     if question.abstain:
         lines.append(ABSTENTION)
+    if question.abstain_marker:
+        marker = json.dumps(question.abstain_marker, ensure_ascii=False)
+        lines.append(f"An answer that is only {marker} declines to answer.")
     if question.rubric:
         lines.append(f"Rubric: {question.rubric}")
     lines += candidate_lines(question.question, reference, candidate)
@@ -149,6 +153,7 @@ def prompt_digest() -> str:
         rubric="rubric",
         question_date="date",
         abstain=True,
+        abstain_marker="marker",
     )
     request = judge_request(question, "candidate" * MAX_CANDIDATE)
     return hashlib.sha256(repr(request).encode()).hexdigest()[:12]

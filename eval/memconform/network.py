@@ -1,7 +1,7 @@
-"""How a model service is reached: proxy and certificates, as the variables of a shell set them.
+"""How a server is reached: proxy and certificates, as the variables of a shell set them.
 
 Everything is read from a mapping that the caller gives, and checked before a client is made. A
-service on loopback has no proxy, and a service without TLS no certificates, whatever is set.
+server on loopback has no proxy, and a server without TLS no certificates, whatever is set.
 """
 
 import ipaddress
@@ -88,7 +88,7 @@ def split_address(address: str) -> tuple[str, str, int]:
 
 
 def proxy_for(address: str, env: Mapping[str, str]) -> Proxy | None:
-    """The proxy for a service at `address`, None if it is reached directly.
+    """The proxy for a server at `address`, None if it is reached directly.
 
     Lower-case names win over upper-case ones, as in curl; an empty value is no value.
 
@@ -121,7 +121,7 @@ def certificates(env: Mapping[str, str], address: str) -> Certificates | None:
 
     Args:
         env: the environment.
-        address: of the service that needs them, for the message.
+        address: of the server that needs them, for the message.
 
     Raises:
         UsageError: `bad_certificates`, if they cannot be read or hold no certificate.
@@ -187,7 +187,7 @@ def _proxy(given: str, variable: str, host: str) -> Proxy:
 
 
 def _is_excepted(scheme: str, host: str, port: int, env: Mapping[str, str]) -> bool:
-    """Whether NO_PROXY covers a service: host, .suffix, host:port, CIDR, `*`."""
+    """Whether NO_PROXY covers a server: host, .suffix, host:port, CIDR, `*`."""
     given = env.get("no_proxy", "").strip() or env.get("NO_PROXY", "")
     name = host.lower().removesuffix(".")
     return any(_covers(entry, scheme, name, port) for entry in _entries(given))
