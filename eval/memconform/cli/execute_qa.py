@@ -1,6 +1,5 @@
 """What `memconform judge longmemeval`, `judge locomo` and `judge metrics` do."""
 
-import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,9 +27,10 @@ from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
+from memconform.llm.settings import address
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (
@@ -88,8 +88,8 @@ async def _score(
 ) -> ExitCode:
     cancel_on_signals()
     spec = judge_spec(options)
-    names = judge_names(spec.names, os.environ) if rubrics else []
-    async with open_session(names, spec, os.environ) as session:
+    names = judge_names(spec.names, options.model_env) if rubrics else []
+    async with open_session(names, spec, options.model_env) as session:
         models = [session.model(name) for name in names]
         runs = {
             name: _rubric_run(
@@ -213,7 +213,7 @@ def _show_forecast(
         echo("no judge is named: nothing would be asked")
         return
     spec: JudgeSpec = judge_spec(options)
-    names = judge_names(spec.names, os.environ)
+    names = judge_names(spec.names, options.model_env)
     prices = Prices.load(spec.prices)
     cache = ReplyCache() if spec.policy.cache != "off" else None
     answers = [(q, selection.hypotheses.answers[q.id]) for q in selection.answered]
@@ -225,7 +225,7 @@ def _show_forecast(
             names,
             prices,
             [answer for answer in answers if (name, answer[0].id) not in kept],
-            os.environ,
+            options.model_env,
             repeat=spec.repeat,
             cache=cache,
             role=name,
@@ -250,7 +250,8 @@ def _kept(
         return ()
     spec = judge_spec(options)
     models = [
-        ModelSettings.of(name, prices.traits(name), address(name, os.environ)) for name in names
+        ModelSettings.of(name, prices.traits(name), address(name, options.model_env))
+        for name in names
     ]
     settings = selection.settings(
         {

@@ -1,6 +1,5 @@
 """What `memconform wmb score` does."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,7 +64,7 @@ async def _score(
 ) -> ExitCode:
     cancel_on_signals()
     spec = replace(judge_spec(options), names=tuple(map(str, names)))
-    async with open_session(names, spec, os.environ) as session:
+    async with open_session(names, spec, options.model_env) as session:
         models = [session.model(name) for name in names]
         plan = _plan(options, rubric, names, data, models)
         if plan.resumed is not None:
@@ -122,7 +121,9 @@ def _judges(options: WmbScoreOptions) -> list[ModelName]:
             code="bad_option",
             hint="the official panel is fixed; name another one with --judge alone",
         )
-    return judge_names(options.judge or (OFFICIAL if options.official else QUICK), os.environ)
+    return judge_names(
+        options.judge or (OFFICIAL if options.official else QUICK), options.model_env
+    )
 
 
 def _label(options: WmbScoreOptions, names: Sequence[ModelName]) -> str:
@@ -152,7 +153,7 @@ def _show_forecast(
         names,
         prices,
         plan.texts(set()),
-        os.environ,
+        options.model_env,
         repeat=spec.repeat,
         cache=ReplyCache() if spec.policy.cache != "off" else None,
         role="wmb",

@@ -3,16 +3,53 @@
 import asyncio
 import socket
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import psutil
 
 from memconform.daemons.resources import process_tree
+from memconform.errors import UsageError
+
+
+@cache
+def loopback() -> str:
+    """The address of this machine at which daemons listen: 127.0.0.1, or ::1 if it is the only one.
+
+    Raises:
+        UsageError: `no_loopback` if neither can be connected to.
+    """
+    for host in ("127.0.0.1", "::1"):
+        if accepts(host) is None:
+            return host
+    raise UsageError(
+        f"a program cannot connect to itself: 127.0.0.1: {accepts('127.0.0.1')},"
+        f" ::1: {accepts('::1')}",
+        code="no_loopback",
+        hint="bring up the loopback interface (`ip link set lo up`), or run with a network",
+    )
+
+
+def accepts(host: str) -> str | None:
+    """Why no connection can be made on this machine by way of `host`; None if one can."""
+    try:
+        with socket.socket(_family(host)) as server, socket.socket(_family(host)) as client:
+            server.bind((host, 0))
+            server.listen(1)
+            client.settimeout(1)
+            client.connect(server.getsockname())
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def free_port(host: str) -> int:
     """Find a port that is free now; another process may still take it first."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with socket.socket(_family(host)) as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port
@@ -52,7 +89,7 @@ def _is_listener(connection: Any, port: int) -> bool:  # noqa: ANN401 - psutil's
 
 def is_open(host: str, port: int) -> bool:
     """Whether the port accepts connections."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with socket.socket(_family(host)) as probe:
         probe.settimeout(1)
         return probe.connect_ex((host, port)) == 0
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import psutil
 
 from memconform.daemons.resources import process_tree
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, limit_hint
 from memconform.printing.logs import Logger
 
 _log = Logger()
@@ -100,7 +100,8 @@ class DaemonProcess:
             raise DaemonError(
                 f"cannot start {' '.join(argv)}: {value or 'the guard ended'}",
                 code="spawn_failed",
-                hint="check that the build is complete and that [serve] argv is correct",
+                hint=limit_hint(value)
+                or "check that the build is complete and that [serve] argv is correct",
                 excerpt=tail(log, log_start),
             )
         _log.info("process started", pid=int(value), argv=list(argv), output=str(log))

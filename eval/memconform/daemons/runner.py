@@ -12,6 +12,7 @@ from memconform.contract.names import Embedder, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest, Seed
+from memconform.daemons.ports import loopback
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
@@ -27,7 +28,7 @@ class Launch:
     working directory: a relative path that a case names would not exist for it."""
     port: int = 0
     """0 picks a free one."""
-    host: str = "127.0.0.1"
+    host: str = field(default_factory=loopback)
     """Empty for an address without a host, such as `:8080`."""
     upstream: str | None = None
     """Address of the scripted upstream; None if there is none."""
@@ -46,7 +47,7 @@ class Launch:
     @property
     def reachable_host(self) -> str:
         """The host at which the harness expects the daemon."""
-        return self.host or "127.0.0.1"
+        return self.host or loopback()
 
     @property
     def state(self) -> Path:

@@ -1,14 +1,13 @@
 """What a judge is asked, and the one form in which it may reply."""
 
 import hashlib
-import json
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from memconform.contract.strict_json import decode
 from memconform.datasets.model import Question
 from memconform.llm.chat import ChatRequest, Message, fence_line
+from memconform.llm.replies import decode_reply
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.validation import first_fault
 
@@ -135,10 +134,7 @@ def parse_reply(text: str) -> JudgeReply:
         ValueError: for anything but one JSON object of the keys reason, verdict and score, whose
             verdict and score agree: prose around it, repeated or unknown keys, NaN, lists.
     """
-    try:
-        value = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    value = decode_reply(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - a reply's fault, as all others
     try:
