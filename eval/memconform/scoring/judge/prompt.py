@@ -1,6 +1,7 @@
 """What a judge is asked, and the one form in which it may reply."""
 
 import hashlib
+import json
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
