@@ -1,9 +1,14 @@
-"""What all Python tests share: those of the harness, and those of sdks/py."""
+"""What all Python tests share: those of the harness, and those of sdks/py.
+
+Each session has a home of its own: `tests.isolation`.
+"""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ("tests.isolation",)
 
 # Time is no oracle: on a busy machine one draw took 281 ms, and generating was "too slow".
 settings.register_profile(

@@ -100,7 +100,9 @@ _LIMITS = {
     errno.EFBIG: ("disk_full", "raise the limit of a file's size (`ulimit -f`)"),
 }
 _NO_THREAD = "can't start new thread"
-_NO_MEMORY = re.compile("failed to map segment|Cannot allocate memory|unable to allocate", re.I)
+_NO_MEMORY = re.compile(
+    "failed to map segment|Cannot allocate memory|unable to allocate", re.IGNORECASE
+)
 """How the dynamic linker and numpy say it."""
 _FEWEST_FILES = 64
 """With less, libraries fail in ways of their own: charts as `oneshot canceled`, at 12."""

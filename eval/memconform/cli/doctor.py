@@ -7,7 +7,7 @@ import click
 from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.judge_options import judge_header
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import env, header, keep, log_level, upstream
+from memconform.cli.options import env, header, keep, log_level, quiet, upstream
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
 
@@ -25,6 +25,7 @@ class DoctorOptions:
     header: tuple[str, ...]
     env: tuple[str, ...]
     keep: bool
+    quiet: bool
     log_level: str
 
 
@@ -62,6 +63,7 @@ class DoctorOptions:
 @env
 @keep
 @header
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
     """Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop.

@@ -39,7 +39,6 @@ from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
 from memconform.llm.settings import address
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reading.prompts import Wording
@@ -62,7 +61,6 @@ def answer(options: AnswerOptions) -> ExitCode:
     Raises:
         UsageError: for results, data, models or flags that cannot be used.
     """
-    configure_logs("warning")
     if not options.cache:
         raise UsageError(
             "with --no-cache, a retry after a failure would pay for every call again",

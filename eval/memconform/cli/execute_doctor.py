@@ -87,12 +87,13 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
             Path(folder),
             headers,
             options.upstream,
-            progress=lambda line: echo(f"  {line}", err=True),
+            progress=lambda line: None if options.quiet else echo(f"  {line}", err=True),
             before_end=keep if options.keep else None,
         )
         async with aclosing(examined) as steps:
             async for step in steps:
-                _show(step)
+                if step.error is not None or not options.quiet:
+                    _show(step)
                 helpful += step.remedies
                 untested += bool(step.untested)
                 if step.error is not None and not step.is_needed:

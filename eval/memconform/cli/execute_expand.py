@@ -95,7 +95,7 @@ async def _expand(options: ExpandOptions, calls: Calls, name: ModelName) -> Exit
     )
     async with open_session([name], spec, options.model_env) as session:
         model = session.model(name)
-        with StepProgress("generating") as step:
+        with StepProgress("generating", quiet=options.quiet) as step:
             expansion = await generate(calls, model, options.llm_concurrency, step.advance)
     report = expansion.report(calls, model)
     rows = file_rows(calls, expansion.values)

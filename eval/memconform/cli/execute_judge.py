@@ -67,12 +67,13 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
         cancel_on_signals()
         total = len(items) + len(repeated_items(items))
         async with open_session(names, spec, options.model_env) as session:
-            with StepProgress("judging", total) as step:
+            with StepProgress("judging", total, quiet=options.quiet) as step:
                 model = session.model(names[0])
                 return await calibrate(model, items, sha256, progress=step.advance)
 
     calibration = asyncio.run(measure())
-    show_calibration(calibration)
+    if not options.quiet:
+        show_calibration(calibration)
     file = save_calibration(calibration, options.output)
     echo(f"{calibration_banner(calibration)} -> {file}", err=options.json_file == "-")
     if options.json_file is not None:
@@ -87,7 +88,8 @@ def run_comparison(options: CompareOptions) -> ExitCode:
     """Compare two judgements of the same answers."""
     first, second = load_runs((options.first, options.second), options.output)
     comparison = compare_judgements(first, second)
-    show_comparison(comparison)
+    if not options.quiet:
+        show_comparison(comparison)
     echo(comparison_banner(comparison), err=options.json_file == "-")
     if options.json_file is not None:
         with json_target(options.json_file) as target:

@@ -31,7 +31,6 @@ from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
 from memconform.llm.settings import address
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.qa import (
     QaConsole,
@@ -59,7 +58,6 @@ LOG = "eval-results.jsonl"
 
 def run_scoring(options: QaOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
     hypotheses = (

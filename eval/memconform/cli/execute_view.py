@@ -8,8 +8,7 @@ from pathlib import Path
 import uvicorn
 
 from memconform.cli.view import ViewOptions
-from memconform.daemons.ports import loopback
-from memconform.daemons.readiness import bracketed
+from memconform.daemons.ports import Address, bracketed, loopback_host
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.reports.html.document import write_html
@@ -30,7 +29,7 @@ def view(options: ViewOptions) -> ExitCode:
     references = options.results or (str(options.output),)
     for reference in options.results:
         _require_result(reference, options.output)
-    host = loopback()
+    host = loopback_host()
     listening = _listen(host, options.port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
@@ -51,7 +50,7 @@ def view(options: ViewOptions) -> ExitCode:
         lifespan="off",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    echo(f"http://{bracketed(host)}:{port}/{token}/")
+    echo(f"{Address(host, port).url}/{token}/")
     echo("Ctrl-C stops it", err=True)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
@@ -69,9 +68,8 @@ def _require_result(reference: str, output: Path) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        listening = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-        )
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise UsageError(
             f"port {port} of {host} cannot be used: {error.strerror}",

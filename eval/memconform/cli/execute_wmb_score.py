@@ -22,7 +22,6 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import Model
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.wmb import ScoreConsole, score_banner, show_score
 from memconform.scoring.judge.forecast import forecast_judging
@@ -40,7 +39,6 @@ OFFICIAL = (*QUICK, "anthropic:claude-haiku-4-5-20251001", "gemini:gemini-2.0-fl
 
 def run_score(options: WmbScoreOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubric = _rubric(options)
     names = _judges(options)
     key = read_wmb_key(find_data(options.data))

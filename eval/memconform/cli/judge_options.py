@@ -76,6 +76,7 @@ class CalibrateOptions(CallFlags):
     items: Path | None
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ class CompareOptions:
     second: str
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:

@@ -15,14 +15,16 @@ from memconform.daemons.environment import BASE, NETWORK, for_daemon, shell_vari
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
+    Address,
+    bracketed,
     free_port,
     is_open,
     listener,
     listener_name,
     wait_closed,
 )
-from memconform.daemons.process import DaemonProcess, finish
-from memconform.daemons.readiness import await_ready, bracketed
+from memconform.daemons.process import DaemonProcess
+from memconform.daemons.readiness import await_ready
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
     Resources,
@@ -31,6 +33,7 @@ from memconform.daemons.resources import (
     is_unrelated,
 )
 from memconform.daemons.runner import Launch, Progress, SdkRunner
+from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 
@@ -46,14 +49,15 @@ class ManagedDaemon:
         runner: "ManifestRunner",
         launch: Launch,
         process: DaemonProcess,
-        port: int,
+        address: Address,
         ready_ms: float,
     ) -> None:
-        self.base_url = f"http://{bracketed(launch.reachable_host)}:{port}"
+        self.base_url = address.url
         self.state = launch.state
         self.ready_ms: float | None = ready_ms
         self._runner = runner
-        self._launch = replace(launch, port=port)
+        self._launch = replace(launch, port=address.port)
+        self._host = address.host
         self._process = process
         self._restarting = asyncio.Lock()
         self._sampler = (
@@ -90,7 +94,7 @@ class ManagedDaemon:
 
     async def end(self) -> None:
         """Stop the process; raises DaemonError `daemon_left_over` if any process remains."""
-        await self._runner.end_process(self._process, self._launch)
+        await self._runner.end_process(self._process, self._launch, self._host)
 
     def log_tail(self) -> str:
         """The last lines of its output."""
@@ -196,16 +200,20 @@ class ManifestRunner(SdkRunner):
         if self._build_dir is None:
             await self.build(lambda _: None)
         started = time.perf_counter()
-        process, port = await self.start_process(launch)
+        process, address = await self.start_process(launch)
         ready_ms = (time.perf_counter() - started) * 1e3
-        daemon = ManagedDaemon(self, launch, process, port, ready_ms)
+        daemon = ManagedDaemon(self, launch, process, address, ready_ms)
         try:
             yield daemon
         finally:
             await finish(_close_and_end(daemon))
 
-    async def end_process(self, process: DaemonProcess, launch: Launch) -> None:
-        """Stop a process; raises DaemonError `daemon_left_over` if any process of it remains."""
+    async def end_process(self, process: DaemonProcess, launch: Launch, host: str) -> None:
+        """Stop a process that was served at `host` and the launch's port.
+
+        Raises:
+            DaemonError: `daemon_left_over` if any process of it remains.
+        """
         await process.stop()
         port = launch.port
         # Strays remain if the guard cannot see orphans or was killed before it could end them.
@@ -216,12 +224,12 @@ class ManifestRunner(SdkRunner):
                 code="daemon_left_over",
                 hint="memconform ended them; a daemon must keep its children in its process group",
             )
-        if await wait_closed(launch.reachable_host, port, seconds=2):
+        if await wait_closed(host, port, seconds=2):
             return
         # Another server may have taken the port already, if many start concurrently.
         owner = await asyncio.to_thread(listener, port)
         if owner is None:
-            still_served = is_open(launch.reachable_host, port)
+            still_served = is_open(host, port)
         else:
             still_served = not is_unrelated(owner, launch.run_id, process.started_at)
         if still_served:
@@ -236,7 +244,7 @@ class ManifestRunner(SdkRunner):
         await process.stop()
         await asyncio.to_thread(end_strays, launch.run_id)
 
-    async def start_process(self, launch: Launch) -> tuple[DaemonProcess, int]:
+    async def start_process(self, launch: Launch) -> tuple[DaemonProcess, Address]:
         """Start the daemon and wait until it is ready; retries on another port if one is lost.
 
         Raises:

@@ -29,7 +29,6 @@ from memconform.redaction import redact
 from memconform.runs.checkpoints import (
     Checkpoints,
     RetrievalSnapshot,
-    confirmation_failure,
     not_repeatable,
 )
 from memconform.runs.journal import Journal
@@ -287,16 +286,16 @@ class QuestionRunner:
         return RetrievalSnapshot(number, question, held, ids)
 
     async def _confirm(self, before: RetrievalSnapshot) -> Failure | None:
-        """Repeat a retrieval; returns why the attempt does not count, or None if it does."""
+        """Repeat a retrieval; returns why the attempt does not count, or None if it does.
+
+        Raises:
+            CallError: if it cannot be repeated.
+        """
         question = before.question
         repetition = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
-        try:
-            answer, _ = await self._monitor.call(repetition)
-            if self._documents is not None:
-                self._documents.require_own(answer.chunks)
-        except CallError as error:
-            self.checkpoints.record_failure(error)
-            return confirmation_failure(error)
+        answer, _ = await self._monitor.call(repetition)
+        if self._documents is not None:
+            self._documents.require_own(answer.chunks)
         now = self._snapshot(before.number, question, answer.chunks, answer.trace)
         return None if now.repeats(before) else not_repeatable(before, now)
 

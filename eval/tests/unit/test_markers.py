@@ -61,7 +61,7 @@ def _selected(marks: set[str]) -> list[str]:
     return [
         name
         for name, text in expressions.items()
-        if Expression.compile(text).evaluate(lambda mark, **_: mark in marks)
+        if Expression.compile(text).evaluate(lambda mark, /, **_: mark in marks)
     ]
 
 

@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform import redaction
-from memconform.cli.judge_options import model_environment
 from memconform.errors import UsageError
 from memconform.llm.names import PROVIDERS, ModelName
 from memconform.llm.records import service_settings
-from memconform.llm.settings import address, endpoint, is_configured, models_address
+from memconform.llm.settings import (
+    address,
+    endpoint,
+    is_configured,
+    model_environment,
+    models_address,
+)
 from memconform.network import certificates, is_loopback, proxy_for
 
 _OPENAI = ModelName("openai", "m")
