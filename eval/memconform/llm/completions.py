@@ -96,11 +96,11 @@ class Response:
         )
 
 
-def length_fault(name: ModelName, limit: int, text: str) -> str:
+def length_fault(name: ModelName, limit: int, reason: str, text: str) -> str:
     """What is wrong with a completion that reached its limit."""
     had = "" if text.strip() else " before any answer, as reasoning takes tokens too"
     return (
-        f"it was cut at {limit:,} output tokens{had}: set min_output_tokens of"
+        f"it was cut at {limit:,} output tokens ({reason}){had}: set min_output_tokens of"
         f' [models."{name}"] to more in the file of --prices or MEMCONFORM_PRICES'
     )
 
@@ -112,7 +112,7 @@ def cut_by_rejection(name: ModelName, limit: int, error: RequestRejectedError) -
     """
     if not _LIMIT_SPENT.search(error.details):
         raise error
-    fault = length_fault(name, limit, "")
+    fault = length_fault(name, limit, "a refusal", "")
     return Completion(text="", usage=None, served_model="", rejection=fault)
 
 
@@ -135,7 +135,7 @@ def openai_completion(response: Response, body: Mapping[str, Any]) -> Completion
     if message is not None and message.get("refusal"):
         rejection = f"the model refused: {str(message['refusal'])[:_SHOWN]}"
     elif reason in _LENGTH:
-        rejection = length_fault(response.name, response.limit, text)
+        rejection = length_fault(response.name, response.limit, reason, text)
     elif reason not in ("stop", None):
         rejection = f"it ended by {reason!r}"
     elif not text.strip():
@@ -153,7 +153,7 @@ def anthropic_completion(response: Response, body: Mapping[str, Any]) -> Complet
     reason = body.get("stop_reason")
     rejection = ""
     if reason in _LENGTH:
-        rejection = length_fault(response.name, response.limit, text)
+        rejection = length_fault(response.name, response.limit, reason, text)
     elif reason not in ("end_turn", "stop_sequence", None):
         rejection = f"it ended by {reason!r}"
     elif not text.strip():

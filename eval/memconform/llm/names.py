@@ -13,7 +13,7 @@ _VENDOR_BY_NAME = (
     (re.compile(r"claude-"), "anthropic"),
     (re.compile(r"gemini-"), "gemini"),
 )
-FAKE_MODEL = "lexical-2"
+FAKE_MODEL = "lexical-3"
 """What the scripted upstream judges by; numbered, because replies are cached by this name."""
 
 

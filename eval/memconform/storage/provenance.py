@@ -25,7 +25,7 @@ class Origin(Record):
 class ModelService(Record):
     """How a model service was reached, without secrets.
 
-    It decides no reply, so it is no part of the settings: a run continues behind another proxy.
+    It decides no reply, so it is no part of a run's settings: a run resumes behind another proxy.
     """
 
     provider: str

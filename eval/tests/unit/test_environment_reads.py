@@ -13,6 +13,7 @@ _PACKAGE = CHECKOUT / "eval" / "memconform"
 
 _READERS = {
     # Hand it on to what reads and validates settings.
+    "cli/main.py",
     *("cli/judge_options.py", "cli/execute_lme.py", "cli/execute_doctor.py", "llm/calls.py"),
     *("runs/machine.py", "network_transport.py", "datasets/fetching.py"),
     # Our own variables, each in the module that owns what it names.

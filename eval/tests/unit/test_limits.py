@@ -89,8 +89,8 @@ def test_a_panic_of_a_library_is_no_verdict(
 def file_limit(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The limits of a process, which start at 64 of 128; each change is appended."""
     current = [(64, 128)]
-    monkeypatch.setattr(limits.resource, "getrlimit", lambda _: current[-1])
-    monkeypatch.setattr(limits.resource, "setrlimit", lambda _, new: current.append(new))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: current[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: current.append(new))
     return current
 
 
