@@ -1,12 +1,13 @@
 """What integration and negative tests share: the installed program, and scripted daemons."""
 
-import fcntl
+import asyncio
 import json
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from memconform import redaction
+from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.manifest import load_manifest
 from memconform.printing.logs import reset_logs
 from tests.program import PROGRAM, ForkServer
@@ -117,28 +119,27 @@ def _missing(sdk: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where builds are kept, with the reference daemons built that can be.
+def cache(pytestconfig: pytest.Config) -> Path:
+    """The session's cache folder, with the reference daemons built that can be.
 
-    Building may fetch packages; nothing that runs after it may leave this machine. One of the
-    processes that run the tests builds, and the others wait for it.
+    Building may fetch packages; nothing that runs after it may leave this machine. The builds are
+    kept in `.pytest_cache` for the next session, by their content. A session, or a worker of it,
+    waits while another builds the same.
     """
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    built = folder / "built"
-    with (folder / "built.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            _build()
-            built.touch()
+    assert pytestconfig.cache is not None, "the tests need pytest's cacheprovider"
+    builds = user_cache_path("memconform") / "builds"
+    builds.mkdir(parents=True, exist_ok=True)
+    for sdk in runnable():
+        built = _built(CHECKOUT / "sdks" / sdk, pytestconfig.cache.mkdir("builds"))
+        with suppress(FileExistsError):  # by another worker
+            (builds / built.name).symlink_to(built)
     return user_cache_path()
 
 
-def _build() -> None:
-    for manifest in sorted((CHECKOUT / "sdks").glob("*/sdk.toml")):
-        if manifest.parent.name in runnable():
-            subprocess.run([PROGRAM, "doctor", "--sdk", manifest], check=True, capture_output=True)
+def _built(folder: Path, store: Path) -> Path:
+    manifest = load_manifest(folder / "sdk.toml")
+    key = build_key(manifest, folder)
+    return asyncio.run(ensure_built(manifest, folder, key, lambda _: None, cache=store))
 
 
 def runnable() -> list[str]:

@@ -1,7 +1,6 @@
 """What `memconform judge calibrate` and `compare` do."""
 
 import asyncio
-import os
 
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judge_options import CalibrateOptions, CompareOptions
@@ -38,23 +37,23 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
     """Calibrate a judge, keep its error rates, and say whether it may decide over a floor."""
     spec = JudgeSpec(
         names=() if options.judge is None else (options.judge,),
-        budget_usd=read_budget(options.max_cost_usd, os.environ),
+        budget_usd=read_budget(options.max_cost_usd, options.model_env),
         prices=options.prices,
         policy=call_policy(options),
     )
     items, sha256 = read_items(options.items or judge_calibration())
-    names = judge_names(spec.names, os.environ)
+    names = judge_names(spec.names, options.model_env)
     if options.dry_run:
         prices = Prices.load(spec.prices)
         cache = ReplyCache() if spec.policy.cache != "off" else None
         answers = [(item.as_question(), item.candidate) for item in items]
-        rows = forecast_judging(names, prices, answers, os.environ, cache=cache)
+        rows = forecast_judging(names, prices, answers, options.model_env, cache=cache)
         sample = [(item.as_question(), item.candidate) for item in repeated_items(items)]
         rows += forecast_judging(
             names,
             prices,
             sample,
-            os.environ,
+            options.model_env,
             cache=cache,
             role="judge again",
             first=1,
@@ -67,7 +66,7 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
     async def measure() -> Calibration:
         cancel_on_signals()
         total = len(items) + len(repeated_items(items))
-        async with open_session(names, spec, os.environ) as session:
+        async with open_session(names, spec, options.model_env) as session:
             with StepProgress("judging", total, quiet=options.quiet) as step:
                 model = session.model(names[0])
                 return await calibrate(model, items, sha256, progress=step.advance)

@@ -29,7 +29,8 @@ def view(options: ViewOptions) -> ExitCode:
     references = options.results or (str(options.output),)
     for reference in options.results:
         _require_result(reference, options.output)
-    listening = _listen(options.port)
+    host = loopback_host()
+    listening = _listen(host, options.port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
 
@@ -39,7 +40,7 @@ def view(options: ViewOptions) -> ExitCode:
             write_html(Sink(pieces.append), overview)
         return b"".join(pieces)
 
-    hosts = frozenset((f"{bracketed(loopback_host())}:{port}", f"localhost:{port}"))
+    hosts = frozenset((f"{bracketed(host)}:{port}", f"localhost:{port}"))
     app = create_app(options.output, report, token=token, hosts=hosts)
     config = uvicorn.Config(
         app,
@@ -49,7 +50,7 @@ def view(options: ViewOptions) -> ExitCode:
         lifespan="off",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    echo(f"{Address(loopback_host(), port).url}/{token}/")
+    echo(f"{Address(host, port).url}/{token}/")
     echo("Ctrl-C stops it", err=True)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
@@ -65,8 +66,7 @@ def _require_result(reference: str, output: Path) -> None:
         )
 
 
-def _listen(port: int) -> socket.socket:
-    host = loopback_host()
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)

@@ -1,6 +1,5 @@
 """What `memconform wmb score` does."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,7 +62,7 @@ async def _score(
 ) -> ExitCode:
     cancel_on_signals()
     spec = replace(judge_spec(options), names=tuple(map(str, names)))
-    async with open_session(names, spec, os.environ) as session:
+    async with open_session(names, spec, options.model_env) as session:
         models = [session.model(name) for name in names]
         plan = _plan(options, rubric, names, data, models)
         if plan.resumed is not None:
@@ -120,7 +119,9 @@ def _judges(options: WmbScoreOptions) -> list[ModelName]:
             code="bad_option",
             hint="the official panel is fixed; name another one with --judge alone",
         )
-    return judge_names(options.judge or (OFFICIAL if options.official else QUICK), os.environ)
+    return judge_names(
+        options.judge or (OFFICIAL if options.official else QUICK), options.model_env
+    )
 
 
 def _label(options: WmbScoreOptions, names: Sequence[ModelName]) -> str:
@@ -150,7 +151,7 @@ def _show_forecast(
         names,
         prices,
         plan.texts(set()),
-        os.environ,
+        options.model_env,
         repeat=spec.repeat,
         cache=ReplyCache() if spec.policy.cache != "off" else None,
         role="wmb",

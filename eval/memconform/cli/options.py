@@ -144,6 +144,16 @@ def log_level(command: _Command) -> _Command:
     return command
 
 
+def strip_reasoning(group: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --strip-reasoning to a group of options."""
+    return option(
+        "--strip-reasoning",
+        group=group,
+        is_flag=True,
+        help="Score answers without their blocks of reasoning, such as <think>…</think>.",
+    )
+
+
 def schema(*models: str) -> Callable[[_Command], _Command]:
     """Return a decorator that adds --schema, for the models of --json given as `module:Model`."""
 

@@ -345,7 +345,8 @@ class Fixture:
         process = self._process()
         process.signal(number)
         try:
-            ended = await asyncio.wait_for(process.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                ended = await process.wait()
         except TimeoutError:
             return ProcessReport(alive=True, log=process.tail())
         log = process.tail()

@@ -23,6 +23,7 @@ from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
 from memconform.conformance.running import CaseRun, run_case, skipped_case
 from memconform.daemons.runner import SdkRunner
+from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError
 
 _MAX_HUNG = 3
@@ -204,7 +205,7 @@ class _JobRunner:
     async def work(self, all_jobs: Sequence[Job]) -> list[str]:
         """Run all jobs; return problems of daemons that belong to no case."""
         try:
-            outcomes = await asyncio.gather(*(self._job(n, job) for n, job in enumerate(all_jobs)))
+            outcomes = await run_together(*(self._job(n, job) for n, job in enumerate(all_jobs)))
             return [problem for problems in outcomes for problem in problems]
         finally:
             self._queue.put_nowait(None)

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from memconform.daemons.runner import Progress, SdkRunner
+from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError, ExitCode, MemconformError
 
 _ORDER_SECONDS = 1.0
@@ -34,7 +35,7 @@ async def build_all(
     runners: Sequence[SdkRunner], progress: Progress
 ) -> tuple[list[SdkRunner], list[SkippedSdk]]:
     """Build all SDKs concurrently; returns the usable runners and the skipped SDKs."""
-    skips = await asyncio.gather(*(_build(runner, progress) for runner in runners))
+    skips = await run_together(*(_build(runner, progress) for runner in runners))
     usable = [runner for runner, skip in zip(runners, skips, strict=True) if skip is None]
     return usable, [skip for skip in skips if skip is not None]
 

@@ -1,7 +1,6 @@
 """Starts and stops the daemon that an `sdk.toml` describes."""
 
 import asyncio
-import os
 import re
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, build_key, ensure_built
+from memconform.daemons.environment import BASE, NETWORK, for_daemon, shell_variables
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
@@ -23,7 +23,7 @@ from memconform.daemons.ports import (
     listener_name,
     wait_closed,
 )
-from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.readiness import await_ready
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
@@ -33,14 +33,12 @@ from memconform.daemons.resources import (
     is_unrelated,
 )
 from memconform.daemons.runner import Launch, Progress, SdkRunner
+from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 
 _BIND_ATTEMPTS = 3
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
-
-# What any program needs to run; other variables of the user's shell must be declared.
-_BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
 
 
 class ManagedDaemon:
@@ -164,7 +162,7 @@ class ManifestRunner(SdkRunner):
         names = [variable.name for variable in self.env.pass_]
         if self.upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
-        return self._shell(names) | self._overrides
+        return shell_variables(names) | self._overrides
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         declared = self.manifest.upstream
@@ -173,7 +171,7 @@ class ManifestRunner(SdkRunner):
             super().use_upstream(kind)
         elif kind == "scripted":
             self.modes = tuple(dict.fromkeys((*claimed, *declared.modes)))
-        elif self._shell(declared.real):
+        elif shell_variables(declared.real):
             # The modes depend on the user's services: none is claimed, all may be requested.
             self.modes, self.optional_modes = (), (*claimed, *declared.modes)
         else:
@@ -189,10 +187,6 @@ class ManifestRunner(SdkRunner):
             self.seed = self.seed.model_copy(update={"restart": False})
             # No other claim can be verified without the restart, nor is it needed.
             self.modes = (Mode.BM25,)
-
-    @staticmethod
-    def _shell(names: list[str]) -> dict[str, str]:
-        return {name: os.environ[name] for name in names if os.environ.get(name)}
 
     def build_hash(self) -> str:
         return build_hash(self.manifest, self.folder)
@@ -315,11 +309,13 @@ class ManifestRunner(SdkRunner):
         if upstream is not None and self.upstream == "real":
             # A stub that replaced a variable the user forgot to set would go unnoticed.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
-        env = self._shell(list(_BASE_ENV))
+        env = shell_variables([*BASE, *(NETWORK if self.upstream == "real" else ())])
         env |= {name: _fill(value, values) for name, value in settings.items()}
         self._hide(from_user)
         env |= from_user | {name: _fill(v, values) for name, v in launch.variables.items()}
-        return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
+        for value in env.values():
+            hide_credentials(value)
+        return for_daemon(env) | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
 
 async def _close_and_end(daemon: ManagedDaemon) -> None:

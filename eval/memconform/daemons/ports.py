@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from memconform.daemons.resources import process_tree
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, UsageError
 
 LOOPBACK = ("127.0.0.1", "::1")
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not bound
@@ -38,12 +38,33 @@ def bracketed(host: str) -> str:
 
 @cache
 def loopback_host() -> str:
-    """The loopback address of this machine: 127.0.0.1, or ::1 if there is no other."""
+    """The loopback address of this machine: 127.0.0.1, or ::1 if it is the only one.
+
+    Raises:
+        UsageError: `no_loopback` if neither can be connected to.
+    """
     for host in LOOPBACK:
-        with suppress(OSError), _socket(host) as probe:
-            probe.bind((host, 0))
+        if accepts(host) is None:
             return host
-    return LOOPBACK[0]
+    reasons = ", ".join(f"{host}: {accepts(host)}" for host in LOOPBACK)
+    raise UsageError(
+        f"a program cannot connect to itself: {reasons}",
+        code="no_loopback",
+        hint="bring up the loopback interface (`ip link set lo up`), or run with a network",
+    )
+
+
+def accepts(host: str) -> str | None:
+    """Why no connection can be made on this machine by way of `host`; None if one can."""
+    try:
+        with _socket(host) as server, _socket(host) as client:
+            server.bind((host, 0))
+            server.listen(1)
+            client.settimeout(1)
+            client.connect(server.getsockname())
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def loopback_addresses(host: str) -> list[str]:

@@ -31,7 +31,7 @@ async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subpro
     if mutation.child_arguments is not None:
         pattern, replacement = mutation.child_arguments
         command = [re.sub(pattern, replacement, argument) for argument in command]
-    return await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(  # noqa: TID251 - our guard ends it
         *command, env=env, stdout=asyncio.subprocess.PIPE, stderr=None
     )
 

@@ -112,7 +112,7 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(connected, host, port)
+    server = await asyncio.start_server(connected, host.strip("[]"), port)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -187,7 +187,8 @@ def _without_the_same_fault(step: Step, reader_fault: MemconformError) -> Step:
 async def _ending(daemon: Daemon, seconds: float) -> str | None:
     """How the daemon ended, if it ends within `seconds`; None while it runs."""
     try:
-        return await asyncio.wait_for(daemon.wait_exit(), seconds)
+        async with asyncio.timeout(seconds):
+            return await daemon.wait_exit()
     except TimeoutError:
         return None
 

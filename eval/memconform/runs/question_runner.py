@@ -18,6 +18,7 @@ from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon
+from memconform.datasets.matching import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
@@ -39,7 +40,6 @@ from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFi
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
 from memconform.scenarios.scenario import Scenario, ScenarioResponse
 from memconform.scenarios.search import retrieve, retrieved_text
-from memconform.scoring.exact import holds_expected
 from memconform.scoring.scorer import Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.bodies import BodyFiles

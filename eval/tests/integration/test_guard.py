@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from memconform.daemons import guard_process
 from memconform.daemons import process as daemon_process
 from memconform.daemons.process import DaemonProcess
 from memconform.errors import DaemonError
@@ -195,7 +196,7 @@ print(guard._end_all(leader.pid, 60)[0])
 
 @linux
 def test_a_stall_takes_no_time_of_a_child_that_is_about_to_end() -> None:
-    folder = daemon_process._GUARD.parent
+    folder = guard_process._GUARD.parent
     ended = subprocess.run(
         [sys.executable, "-S", "-c", _STALL, folder], capture_output=True, text=True, check=True
     )
@@ -241,8 +242,8 @@ async def test_a_guard_that_is_suspended_before_it_reports_its_daemon_is_resumed
     """A daemon that stopped its guard at once, on a busy machine, was not started in 30 s."""
     guard = tmp_path / "guard.py"
     stop = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n"
-    guard.write_text(stop + daemon_process._GUARD.read_text())
-    monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    guard.write_text(stop + guard_process._GUARD.read_text())
+    monkeypatch.setattr(guard_process, "_GUARD", guard)
     monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", WAIT_SECONDS)
     process = await DaemonProcess.start(
         ["sleep", "1000"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
@@ -262,6 +263,7 @@ def test_a_guard_that_is_suspended_repeatedly_is_bypassed(
     assert not processes_of(ended.folder)
 
 
+@pytest.mark.capability("guard")
 @linux
 def test_a_daemon_that_kills_its_guard_leaves_nothing(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
@@ -278,11 +280,11 @@ async def test_a_guard_that_never_answers_fails_the_start_in_time(
 ) -> None:
     guard = tmp_path / "guard.py"
     guard.write_text(_SLEEP)
-    monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    monkeypatch.setattr(guard_process, "_GUARD", guard)
     # short limit: this guard never answers, however long it has.
     monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 1.0)
     # short limit: the same.
-    monkeypatch.setattr(daemon_process, "_GUARD_SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(guard_process, "SWEEP_SECONDS", 0.1)
     with pytest.raises(DaemonError, match="no answer within 1 s") as raised:
         await DaemonProcess.start(
             ["true"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"

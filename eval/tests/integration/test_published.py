@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from tests.conftest import CHECKOUT, SDKS, Ended, runnable
 from tests.integration.test_benchmark_data import LOCOMO, LONGMEMEVAL, real
 
 
+@pytest.mark.capability("documents")
 def test_readme_tables_match_the_published_results(
     installed: Callable[..., Ended],
 ) -> None:
@@ -59,7 +61,7 @@ def test_detects_a_figure_that_was_edited_by_hand(
 
 def test_published_results_contain_no_machine_paths() -> None:
     for path in (CHECKOUT / "results" / "published").rglob("*.json"):
-        assert str(Path.home()) not in path.read_text()
+        assert not re.search(r"/(home|root|Users)/", path.read_text())
         assert str(CHECKOUT) not in path.read_text()
         assert "/tmp" not in path.read_text()  # noqa: S108 - looked for, not used
 

@@ -24,7 +24,8 @@ from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.wire import Mode
-from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.process import DaemonProcess
+from memconform.daemons.tasks import finish
 from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError

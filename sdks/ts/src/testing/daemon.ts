@@ -64,8 +64,13 @@ export function eventsIn(stream: string): [string, Record<string, unknown>][] {
     });
 }
 
+/** A folder that is removed when the tests of a file end. */
 export function temporaryFolder(): string {
-  return mkdtempSync(join(tmpdir(), "memoryd-"));
+  const folder = mkdtempSync(join(tmpdir(), "memoryd-"));
+  process.once("exit", () => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
 }
 
 /** The body of an ingest request. */
