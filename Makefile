@@ -9,8 +9,9 @@ COMPILED := memconform.cli.main, memconform.cli.execute_run, memconform.cli.exec
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
-# CI sets it to "not slow and not sampled".
-TESTS ?= not slow and not exhaustive
+# `make test` runs all unit tests and one integration test a capability; `make exhaustive` runs the others.
+QUICK := (unit or capability) and not exhaustive and not slow
+OTHERS := (exhaustive or not unit and not capability) and not sampled and not slow
 RUN_FLAGS := --sdk all --dataset smoke --scorer exact --seed-reference-brain
 DEMO := $(RUN_FLAGS) --output $(RESULTS)
 
@@ -21,7 +22,8 @@ IN_PARALLEL := --no-print-directory --jobs=$(JOBS) \
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
 # One more than cores: many tests spend a third of their time waiting to see that a daemon does nothing.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(BIN)/pytest -m "$(TESTS)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Each worker imports every test module, which takes twice as long where bytecode is not kept.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # An SDK whose toolchain is missing is skipped with a notice; CI sets MEMCONFORM_REQUIRE_ALL=1.
 SKIP_TESTS = echo "$(1) is not on PATH: the tests of sdks/$(2) are skipped"; \
@@ -29,15 +31,20 @@ SKIP_TESTS = echo "$(1) is not on PATH: the tests of sdks/$(2) are skipped"; \
 
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
-.PHONY: demo check test lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
+.PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
 
 demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
 	@echo
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
+# The output of parallel targets is held back by the line; that of pytest is shown as it comes.
 test: $(STAMP)
-	@$(MAKE) $(IN_PARALLEL) lint types pytest sdk-go sdk-ts
+	@$(MAKE) $(IN_PARALLEL) lint types sdk-go sdk-ts
+	@$(MAKE) --no-print-directory pytest
+
+test-all: test
+	@$(MAKE) --no-print-directory exhaustive
 
 check: $(STAMP)
 	@$(MAKE) $(IN_PARALLEL) lint types smoke
@@ -56,7 +63,10 @@ types: $(STAMP)
 
 # Tests are distributed by file, so that fixtures shared by a file are set up only once.
 pytest: $(STAMP)
-	$(PYTEST)
+	$(PYTEST) -m "$(QUICK)" $(UNIT) $$(grep -lr mark.capability eval/tests --include='test_*.py' --exclude-dir=unit)
+
+exhaustive: $(STAMP)
+	$(PYTEST) -m "$(OTHERS)"
 
 unit: $(STAMP)
 	$(PYTEST) $(UNIT)

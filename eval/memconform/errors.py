@@ -1,6 +1,10 @@
 """Exit codes, and the errors that state what failed, why, and what to try."""
 
 import difflib
+import errno
+import os
+import re
+import resource
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -83,6 +87,60 @@ class DaemonError(MemconformError):
 
 class ResultsError(MemconformError):
     """Results could not be written, or not be read again."""
+
+
+_LIMITS = {
+    errno.EMFILE: ("too_many_files", "raise the limit (`ulimit -n 4096`), or lower --concurrency"),
+    errno.ENFILE: ("too_many_files", "close other programs: the whole machine has no file left"),
+    # Of fork and of a new thread; a socket's EAGAIN never leaves the code that reads it.
+    errno.EAGAIN: ("too_many_processes", "raise the limit with `ulimit -u`, or end other programs"),
+    errno.ENOMEM: ("out_of_memory", "end other programs, or raise the limit (`ulimit -v`)"),
+    errno.ENOSPC: ("disk_full", "free space, or set TMPDIR to a folder on another disk"),
+    errno.EDQUOT: ("disk_full", "free space, or set TMPDIR to a folder on another disk"),
+    errno.EFBIG: ("disk_full", "raise the limit of a file's size (`ulimit -f`)"),
+}
+_NO_THREAD = "can't start new thread"
+_NO_MEMORY = re.compile(
+    "failed to map segment|Cannot allocate memory|unable to allocate", re.IGNORECASE
+)
+"""How the dynamic linker and numpy say it."""
+_FEWEST_FILES = 64
+"""With less, libraries fail in ways of their own: charts as `oneshot canceled`, at 12."""
+_OF_LIBRARIES = re.compile(r"[Oo]s \{ code: (\d+),|\[Errno (\d+)\]")
+"""How libraries of other languages write an error number into a message."""
+
+
+def limit_error(error: BaseException) -> UsageError | None:
+    """The sentence for an error that a limit of the machine caused; None for any other.
+
+    The cause and the context of `error` are looked at as well, because libraries wrap errors.
+    """
+    number = None
+    cause: BaseException | None = error
+    while cause is not None and number is None:
+        if isinstance(cause, OSError):
+            number = cause.errno
+        elif isinstance(cause, MemoryError):
+            number = errno.ENOMEM
+        elif _NO_THREAD in str(cause):
+            number = errno.EAGAIN
+        elif _NO_MEMORY.search(str(cause)):
+            number = errno.ENOMEM
+        elif match := _OF_LIBRARIES.search(str(cause)):
+            number = int(match[1] or match[2])
+        cause = cause.__cause__ or cause.__context__
+    if number not in _LIMITS and resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEWEST_FILES:
+        number = errno.EMFILE
+    if number not in _LIMITS:
+        return None
+    code, hint = _LIMITS[number]
+    return UsageError(f"this machine allows no more: {os.strerror(number)}", code=code, hint=hint)
+
+
+def limit_hint(reason: str) -> str:
+    """What to try if a reason that another process reports is such an error; otherwise nothing."""
+    hints = [hint for number, (_, hint) in _LIMITS.items() if os.strerror(number) in reason]
+    return hints[0] if hints else ""
 
 
 def missing_extra(extra: str, message: str) -> UsageError:

@@ -1,4 +1,4 @@
-"""The folder for what can be made again: embedding vectors, and replies of language models.
+"""The user's folders: for what can be made again, and for downloads.
 
 And the mode in which processes share a database, there or elsewhere.
 """
@@ -6,9 +6,12 @@ And the mode in which processes share a database, there or elsewhere.
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_data_path
+
+from memconform.errors import UsageError
 
 
 def cache_folder() -> Path:
@@ -16,9 +19,38 @@ def cache_folder() -> Path:
 
     Builds of SDKs are not kept there but follow XDG_CACHE_HOME alone, so that a command with a
     cache of its own need not build them again.
+
+    Raises:
+        UsageError: `no_home` if neither HOME nor the user database names a home folder.
     """
     named = os.environ.get("MEMCONFORM_CACHE")
-    return Path(named) if named else user_cache_path("memconform")
+    return Path(named) if named else _user_folder(user_cache_path, "XDG_CACHE_HOME")
+
+
+def builds_folder() -> Path:
+    """Where builds of SDKs are kept; raises as `cache_folder`."""
+    return _user_folder(user_cache_path, "XDG_CACHE_HOME") / "builds"
+
+
+def downloads_folder() -> Path:
+    """Where downloads are kept unless a setting names another place; raises as `cache_folder`."""
+    return _user_folder(user_data_path, "XDG_DATA_HOME") / "datasets"
+
+
+def _user_folder(find: Callable[[str], Path], variable: str) -> Path:
+    try:
+        folder = find("memconform")
+    except RuntimeError:
+        folder = Path()
+    # Where neither HOME nor the user database names a home, platformdirs raises, or, before its
+    # version 4.10, returns a folder named `~` in the working folder.
+    if not folder.is_absolute():
+        raise UsageError(
+            f"{variable} is not set, and this user has no home folder",
+            code="no_home",
+            hint=f"set {variable} or HOME to the absolute path of a folder that can be written",
+        )
+    return folder
 
 
 _PAUSE_SECONDS = 0.02

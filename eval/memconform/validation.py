@@ -1,5 +1,6 @@
 """Validation errors of pydantic, formatted for people."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import ValidationError
@@ -46,3 +47,21 @@ def validation_faults(
 def first_fault(error: ValidationError) -> str:
     """Return the first fault only, because the others often follow from it."""
     return validation_faults(error)[0]
+
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\{[A-Za-z_]+\}")
+"""A word in braces, but not a variable of a shell, as in `${name}`."""
+
+
+def require_placeholders(text: str, names: Sequence[str], *, only_misspelt: bool = False) -> None:
+    """Raise ValueError for a placeholder of `text` that is none of `names`.
+
+    With `only_misspelt`, other words in braces are taken for the text's own.
+    """
+    known = [f"{{{name}}}" for name in names]
+    for placeholder in _PLACEHOLDER.findall(text):
+        suggestion = nearest(placeholder, known).replace("'", "")
+        if placeholder in known or (only_misspelt and not suggestion):
+            continue
+        choice = suggestion or f"known are {' '.join(known)}"
+        raise ValueError(f"unknown placeholder {placeholder}; {choice}")

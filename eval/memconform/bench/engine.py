@@ -45,6 +45,7 @@ from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
 from memconform.redaction import hides
 from memconform.runs.loop import InterruptedRunError, interruption, is_cancelled, work_through
+from memconform.scoring.error_text import error_message
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
@@ -308,6 +309,9 @@ async def _answer(
     if hides(own.text):
         masked = "it contains a secret of the environment, which results mask: it cannot be judged"
         return {"answer_error": Failure(code="redacted", message=masked)}
+    if (message := error_message(task.query, own.text)) is not None:
+        # Later verbs, and other programs, read what is stored as an answer.
+        return {"answer_error": Failure(code="error_text", message=message)}
     return {"answer": own.text, "answer_ranking": list(own.ranking)}
 
 

@@ -1,7 +1,5 @@
 """Exports of stored rows, query by query: CSV, JSON lines, and LongMemEval's retrieval log."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,9 +12,9 @@ from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import OFFICIAL
 from memconform.datasets.files import PieceReader
 from memconform.datasets.haystacks import Level
-from memconform.datasets.json_array import elements
-from memconform.datasets.longmemeval import official_items
+from memconform.datasets.longmemeval import official_items, read_longmemeval_rows
 from memconform.errors import UsageError
+from memconform.printing.spreadsheets import csv_line
 from memconform.records import Record
 from memconform.storage.writing import Sink
 
@@ -118,13 +116,12 @@ def _write_csv(rows: Sequence[StoredRow], target: Sink) -> None:
         _write_line(target, [*values, *figures])
 
 
-def _write_line(target: Sink, values: Iterable[object]) -> None:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(
+def _write_line(target: Sink, values: Iterable[Any]) -> None:
+    cells = (
         json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
         for value in values
     )
-    target.write_text(line.getvalue())
+    target.write_text(csv_line(cells))
 
 
 def require_log_format(rows: int, format_name: str) -> None:
@@ -154,7 +151,7 @@ def _write_log(rows: Sequence[StoredRow], target: Sink, data: Path | None) -> No
     depth = max(stored.report.settings.ks)
     written = 0
     with PieceReader(path) as reader:
-        for question in cast("Iterator[dict[str, Any]]", elements(reader)):
+        for question in read_longmemeval_rows(reader):
             record = stored.measured(question["question_id"])
             if record is None:
                 continue

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from memconform.errors import DaemonError
+from memconform.network_transport import ShellTransport
 from memconform.validation import first_fault
 
 _BATCH = 64
@@ -35,7 +36,9 @@ class RemoteEmbedder:
         self.name = model
         self._url = f"{base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx.Client(headers=headers, timeout=_SECONDS)
+        self._http = httpx.Client(
+            transport=ShellTransport(), trust_env=False, headers=headers, timeout=_SECONDS
+        )
         [vector] = self.embed(["How long is a vector?"])
         self.dimensions = len(vector)
 

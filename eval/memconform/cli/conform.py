@@ -16,6 +16,7 @@ from memconform.cli.options import (
     log_level,
     markdown,
     output,
+    quiet,
     schema,
     sdks,
     writable,
@@ -148,9 +149,10 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     group=OUTPUT,
     callback=writable,
     metavar="FILE",
-    help="Also write the report to FILE as JUnit XML.",
+    help="Also write the report to FILE as JUnit XML; - is standard output.",
 )
 @markdown
+@quiet
 @log_level
 @click.pass_context
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:

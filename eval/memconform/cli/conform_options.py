@@ -43,4 +43,5 @@ class ConformOptions:
     stop_at_first: bool
     output: Path
     verbose: bool
+    quiet: bool
     log_level: str

@@ -34,7 +34,6 @@ from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import Lines
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
@@ -186,7 +185,6 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
             code="no_such_sdk",
             hint=f"it has results of {', '.join(report.sdk_references)}",
         )
-    configure_logs("warning")
     # The folder of the run stays what the run made it.
     bodies = Path(tempfile.mkdtemp(prefix="memconform-replay-"))
     try:

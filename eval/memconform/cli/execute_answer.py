@@ -1,6 +1,5 @@
 """What `memconform answer` does."""
 
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,10 +35,10 @@ from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import Model
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
-from memconform.printing.logs import configure_logs
+from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reading.prompts import Wording
@@ -61,7 +60,6 @@ def answer(options: AnswerOptions) -> ExitCode:
     Raises:
         UsageError: for results, data, models or flags that cannot be used.
     """
-    configure_logs("warning")
     if not options.cache:
         raise UsageError(
             "with --no-cache, a retry after a failure would pay for every call again",
@@ -69,7 +67,7 @@ def answer(options: AnswerOptions) -> ExitCode:
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )
     # Whatever is wrong with them is said before the data is read.
-    ModelName.parse(options.reader, os.environ)
+    ModelName.parse(options.reader, options.model_env)
     if options.hypotheses is not None:
         options.hypotheses.mkdir(parents=True, exist_ok=True)
     rows = load_rows(options.results, options.output)
@@ -138,10 +136,10 @@ class _Work:
         options = self.options
         spec = judge_spec(options)
         reader, judges = (
-            ModelName.parse(options.reader, os.environ),
-            judge_names(spec.names, os.environ),
+            ModelName.parse(options.reader, options.model_env),
+            judge_names(spec.names, options.model_env),
         )
-        async with open_session([reader, *judges], spec, os.environ) as session:
+        async with open_session([reader, *judges], spec, options.model_env) as session:
             model = session.model(reader)
             judge = JudgeScorer(
                 [session.model(name) for name in judges],
@@ -200,9 +198,9 @@ class _Work:
     def show_forecast(self) -> None:
         """Print what is left to pay for reading and judging, a line an arm and a judge."""
         options = self.options
-        name = ModelName.parse(options.reader, os.environ)
+        name = ModelName.parse(options.reader, options.model_env)
         prices, cache = Prices.load(options.prices), ReplyCache()
-        traits, where = prices.traits(name), address(name, os.environ)
+        traits, where = prices.traits(name), address(name, options.model_env)
         forecaster = ReadingForecaster(
             name=name,
             traits=traits,
@@ -221,10 +219,10 @@ class _Work:
         reading = forecaster.forecast(self.arms, self.tasks, self.conversations)
         spec = judge_spec(options)
         judging = forecast_judging(
-            judge_names(spec.names, os.environ),
+            judge_names(spec.names, options.model_env),
             prices,
             reading.answers,
-            os.environ,
+            options.model_env,
             repeat=spec.repeat,
             cache=cache,
             rubric=self._rubric,

@@ -13,7 +13,7 @@ from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.cli.planning import build_sdks
-from memconform.cli.targets import json_target
+from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.cli.values import daemon_variables
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.findings import findings, known_list
@@ -89,7 +89,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     complete = len(entries) == len(all_cases)
     selection = describe_selection(options.profile, options.case, options.cases, complete=complete)
     variables = daemon_variables(options.env)
-    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, quiet=options.quiet)
     for runner, _ in present:
         runner.use_variables(variables)
     targets = [_target(runner.name, reference, variables) for runner, reference in present]
@@ -103,7 +103,8 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
     )
     results: dict[str, SdkResult] = {}
-    console = ConformanceConsole(len(entries), [target.name for target in targets])
+    names = [target.name for target in targets]
+    console = ConformanceConsole(len(entries), names, quiet=options.quiet)
     if kept is not None:
         kept.at_end(lambda: tidy(run))
     with console:
@@ -153,8 +154,9 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     # the shipped cases, starts it again.
     shipped = options.cases == CASES
     replay = _replay_command(run, variables) if shipped else ""
-    for sdk in sdks:
-        show_findings(sdk, verbose=options.verbose, replay=replay)
+    if not options.quiet:
+        for sdk in sdks:
+            show_findings(sdk, verbose=options.verbose, replay=replay)
     if not options.verbose and any(findings(sdk) for sdk in sdks):
         echo(f"every check: {suggested_command('conform', 'findings', run.path)}", err=True)
     for missing in skipped:
@@ -162,7 +164,8 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     for note in conform_notes(report):
         echo(note, err=True)
     for sdk in sdks:
-        echo(conform_banner(sdk, selection), err=options.json_file == "-")
+        on_stderr = "-" in (options.json_file, options.junit, options.markdown)
+        echo(conform_banner(sdk, selection), err=on_stderr)
     echo(f"-> {run.path}", err=True)
     return code
 
@@ -287,7 +290,8 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selec
             file.write_text(text)
     report = report.from_here(run.path)
     if options.junit is not None:
-        write_junit(Path(options.junit), report)
+        with inert_target(options.junit) as target:
+            write_junit(target, report)
     if options.markdown is not None:
-        with replacing(Path(options.markdown).resolve()) as file:
-            file.write_text(conformance_markdown(report, selection))
+        with text_target(options.markdown) as target:
+            target.write_text(conformance_markdown(report, selection))

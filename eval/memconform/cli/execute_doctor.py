@@ -1,5 +1,6 @@
 """Runs `memconform doctor`."""
 
+import os
 import shutil
 import tempfile
 from contextlib import aclosing
@@ -13,25 +14,60 @@ from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest
+from memconform.llm.services import model_checks
+from memconform.llm.settings import model_environment
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import indent
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
+from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
-    """Try an SDK step by step; a failed step does not prevent later ones."""
+    """Check the machine, or try an SDK; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
-    return run_to_end(_examine(options, headers))
+    return run_to_end(_check(options, headers))
 
 
-async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
+async def _check(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
-    runner = find_runner(options.sdk, working_folder())
+    if options.sdk is None and not options.models:
+        return await _check_machine(options)
+    codes = [await _check_models(options)] if options.models else []
+    if options.sdk is not None:
+        codes.append(await _examine(options, options.sdk, headers))
+    return gravest(codes)
+
+
+async def _check_machine(options: DoctorOptions) -> ExitCode:
+    env = model_environment(options.judge_header, os.environ)
+    failures, warnings = 0, 0
+    checks = check_machine(Machine(env=env), working_folder() / "results")
+    async with aclosing(checks) as steps:
+        async for step in steps:
+            _show(step)
+            failures += step.error is not None and step.is_needed
+            warnings += step.error is not None and not step.is_needed
+    also = f", {plural(warnings, 'warning')}" if warnings else ""
+    echo(f"this machine: {_verdict(failures)}{also}")
+    return ExitCode.USAGE if failures else ExitCode.OK
+
+
+async def _check_models(options: DoctorOptions) -> ExitCode:
+    checks = await model_checks(model_environment(options.judge_header, os.environ))
+    for check in checks:
+        _show(Step(f"model {check.provider}", check.detail, check.error))
+    failures = [check.error for check in checks if check.error is not None]
+    echo(f"models: {plural(len(failures), 'service')} failed" if failures else "models: ok")
+    return gravest(error.exit_code for error in failures)
+
+
+async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) -> ExitCode:
+    runner = find_runner(sdk, working_folder())
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
 
@@ -51,12 +87,13 @@ async def _examine(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
             Path(folder),
             headers,
             options.upstream,
-            progress=lambda line: echo(f"  {line}", err=True),
+            progress=lambda line: None if options.quiet else echo(f"  {line}", err=True),
             before_end=keep if options.keep else None,
         )
         async with aclosing(examined) as steps:
             async for step in steps:
-                _show(step)
+                if step.error is not None or not options.quiet:
+                    _show(step)
                 helpful += step.remedies
                 untested += bool(step.untested)
                 if step.error is not None and not step.is_needed:

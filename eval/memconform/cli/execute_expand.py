@@ -1,7 +1,6 @@
 """What `memconform datasets expand` does."""
 
 import asyncio
-import os
 from pathlib import Path
 
 from memconform.cli.expanding import ExpandOptions
@@ -16,8 +15,9 @@ from memconform.expansion.prompts import parse_expansion
 from memconform.expansion.records import ExpansionReport
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache, cache_key
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
+from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.progress import StepProgress
@@ -36,7 +36,7 @@ def expand(options: ExpandOptions) -> ExitCode:
         UsageError: for a model, a benchmark or flags that cannot be used.
         HaltingError: if no further call makes sense; replies so far are in the cache.
     """
-    name = ModelName.parse(options.model, os.environ)
+    name = ModelName.parse(options.model, options.model_env)
     if name.provider == "fake":
         raise UsageError(
             "--model fake only quotes sentences; it cannot generate keys, events or ranges",
@@ -70,7 +70,7 @@ def _benchmark(options: ExpandOptions) -> Benchmark:
 
 def _forecast(options: ExpandOptions, calls: Calls, name: ModelName) -> None:
     prices, cache = Prices.load(options.prices), ReplyCache()
-    traits, where = prices.traits(name), address(name, os.environ)
+    traits, where = prices.traits(name), address(name, options.model_env)
     row = Forecast(options.kind, str(name))
     for call in calls:
         entry = cache.read(cache_key(name, where, traits, call.request, 0))
@@ -89,13 +89,13 @@ def _is_valid(options: ExpandOptions, text: str) -> bool:
 async def _expand(options: ExpandOptions, calls: Calls, name: ModelName) -> ExitCode:
     cancel_on_signals()
     spec = JudgeSpec(
-        budget_usd=read_budget(options.max_cost_usd, os.environ),
+        budget_usd=read_budget(options.max_cost_usd, options.model_env),
         prices=options.prices,
         policy=call_policy(options),
     )
-    async with open_session([name], spec, os.environ) as session:
+    async with open_session([name], spec, options.model_env) as session:
         model = session.model(name)
-        with StepProgress("generating") as step:
+        with StepProgress("generating", quiet=options.quiet) as step:
             expansion = await generate(calls, model, options.llm_concurrency, step.advance)
     report = expansion.report(calls, model)
     rows = file_rows(calls, expansion.values)

@@ -74,7 +74,7 @@ async def _fuzz(
 ) -> tuple[ExitCode, Mapping[str, FuzzTarget]]:
     """Search for a disagreement; return also the daemons, which run until `stack` is left."""
     variables = daemon_variables(options.env)
-    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, quiet=options.quiet)
     runners = [runner for runner, _ in present]
     for runner in runners:
         runner.use_variables(variables)
@@ -91,7 +91,8 @@ async def _fuzz(
     stop = threading.Event()
     temporary = tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True)
     folder = Path(stack.enter_context(temporary))
-    with StepProgress("programs", None if options.seconds else options.most_examples) as console:
+    most = None if options.seconds else options.most_examples
+    with StepProgress("programs", most, quiet=options.quiet) as console:
         targets = await stack.enter_async_context(session.serve_sdks(runners, folder))
         judge = await asyncio.to_thread(_judge, options, runners, targets)
         search = asyncio.create_task(

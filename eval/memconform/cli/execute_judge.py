@@ -1,7 +1,6 @@
 """What `memconform judge calibrate` and `compare` do."""
 
 import asyncio
-import os
 
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judge_options import CalibrateOptions, CompareOptions
@@ -38,23 +37,23 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
     """Calibrate a judge, keep its error rates, and say whether it may decide over a floor."""
     spec = JudgeSpec(
         names=() if options.judge is None else (options.judge,),
-        budget_usd=read_budget(options.max_cost_usd, os.environ),
+        budget_usd=read_budget(options.max_cost_usd, options.model_env),
         prices=options.prices,
         policy=call_policy(options),
     )
     items, sha256 = read_items(options.items or judge_calibration())
-    names = judge_names(spec.names, os.environ)
+    names = judge_names(spec.names, options.model_env)
     if options.dry_run:
         prices = Prices.load(spec.prices)
         cache = ReplyCache() if spec.policy.cache != "off" else None
         answers = [(item.as_question(), item.candidate) for item in items]
-        rows = forecast_judging(names, prices, answers, os.environ, cache=cache)
+        rows = forecast_judging(names, prices, answers, options.model_env, cache=cache)
         sample = [(item.as_question(), item.candidate) for item in repeated_items(items)]
         rows += forecast_judging(
             names,
             prices,
             sample,
-            os.environ,
+            options.model_env,
             cache=cache,
             role="judge again",
             first=1,
@@ -67,13 +66,14 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
     async def measure() -> Calibration:
         cancel_on_signals()
         total = len(items) + len(repeated_items(items))
-        async with open_session(names, spec, os.environ) as session:
-            with StepProgress("judging", total) as step:
+        async with open_session(names, spec, options.model_env) as session:
+            with StepProgress("judging", total, quiet=options.quiet) as step:
                 model = session.model(names[0])
                 return await calibrate(model, items, sha256, progress=step.advance)
 
     calibration = asyncio.run(measure())
-    show_calibration(calibration)
+    if not options.quiet:
+        show_calibration(calibration)
     file = save_calibration(calibration, options.output)
     echo(f"{calibration_banner(calibration)} -> {file}", err=options.json_file == "-")
     if options.json_file is not None:
@@ -88,7 +88,8 @@ def run_comparison(options: CompareOptions) -> ExitCode:
     """Compare two judgements of the same answers."""
     first, second = load_runs((options.first, options.second), options.output)
     comparison = compare_judgements(first, second)
-    show_comparison(comparison)
+    if not options.quiet:
+        show_comparison(comparison)
     echo(comparison_banner(comparison), err=options.json_file == "-")
     if options.json_file is not None:
         with json_target(options.json_file) as target:

@@ -154,7 +154,7 @@ class _Work:
         names = self.models.needed(extracts=key.mode == "replay")
         spec = judge_spec(options)
         async with open_session(
-            names, replace(spec, budget_usd=self.models.budget_usd), os.environ,
+            names, replace(spec, budget_usd=self.models.budget_usd), self.models.options.model_env,
             ledger=self.folder / "ledger.sqlite",
         ) as session:  # fmt: skip
             if not options.extract_only:

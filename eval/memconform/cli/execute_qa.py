@@ -1,6 +1,5 @@
 """What `memconform judge longmemeval`, `judge locomo` and `judge metrics` do."""
 
-import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,14 +22,15 @@ from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
+from memconform.datasets.locomo_answers import read_locomo_answers
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
-from memconform.printing.logs import configure_logs
+from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.reports.qa import (
     QaConsole,
@@ -58,12 +58,16 @@ LOG = "eval-results.jsonl"
 
 def run_scoring(options: QaOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
+    hypotheses = (
+        read_locomo_answers(options.hypotheses, key, options.prediction)
+        if options.suite == "locomo"
+        else read_hypotheses(options.hypotheses)
+    )
     selection = AnswerSelection(
         key=key,
-        hypotheses=read_hypotheses(options.hypotheses),
+        hypotheses=hypotheses.without_reasoning() if options.strip_reasoning else hypotheses,
         partial=options.partial,
         disputed=disputed_answers(key, options.errata),
     )
@@ -82,8 +86,8 @@ async def _score(
 ) -> ExitCode:
     cancel_on_signals()
     spec = judge_spec(options)
-    names = judge_names(spec.names, os.environ) if rubrics else []
-    async with open_session(names, spec, os.environ) as session:
+    names = judge_names(spec.names, options.model_env) if rubrics else []
+    async with open_session(names, spec, options.model_env) as session:
         models = [session.model(name) for name in names]
         runs = {
             name: _rubric_run(
@@ -198,13 +202,16 @@ def _show_forecast(
     options: QaOptions, rubrics: Mapping[str, Rubric], selection: AnswerSelection
 ) -> None:
     answer_file = selection.answer_file()
-    for line in (*error_lines(answer_file), *suspicions(answer_file)):
+    for line in (
+        *error_lines(answer_file),
+        *suspicions(answer_file, stripped=options.strip_reasoning),
+    ):
         echo(line, err=True)
     if not rubrics:
         echo("no judge is named: nothing would be asked")
         return
     spec: JudgeSpec = judge_spec(options)
-    names = judge_names(spec.names, os.environ)
+    names = judge_names(spec.names, options.model_env)
     prices = Prices.load(spec.prices)
     cache = ReplyCache() if spec.policy.cache != "off" else None
     answers = [(q, selection.hypotheses.answers[q.id]) for q in selection.answered]
@@ -216,7 +223,7 @@ def _show_forecast(
             names,
             prices,
             [answer for answer in answers if (name, answer[0].id) not in kept],
-            os.environ,
+            options.model_env,
             repeat=spec.repeat,
             cache=cache,
             role=name,
@@ -241,7 +248,8 @@ def _kept(
         return ()
     spec = judge_spec(options)
     models = [
-        ModelSettings.of(name, prices.traits(name), address(name, os.environ)) for name in names
+        ModelSettings.of(name, prices.traits(name), address(name, options.model_env))
+        for name in names
     ]
     settings = selection.settings(
         {

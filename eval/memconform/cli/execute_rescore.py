@@ -12,9 +12,11 @@ from memconform.cli.judging import show_forecast
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
+from memconform.datasets.reasoning import strip_reasoning
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
+from memconform.reports.judging import reasoning_notice
 from memconform.reports.machine import write_run_report
 from memconform.reports.progress import StepProgress
 from memconform.reports.rates import banner
@@ -35,10 +37,15 @@ def run(options: RescoreOptions) -> ExitCode:
     require_answers(name, answers=answers)
     if options.dry_run:
         if name == "judge":
-            show_forecast(options, stored_answers(journal, options.dataset), exact=True)
+            stored = stored_answers(journal, options.dataset)
+            if options.strip_reasoning and answers:
+                stored = ((question, strip_reasoning(text)) for question, text in stored)
+            show_forecast(options, stored, exact=True)
         else:
             echo(f"the {name} scorer calls no model; nothing was asked")
         return ExitCode.OK
+    if answers:
+        _show_reasoning(options, journal)
     settings = header.settings
     answers_total = settings.questions * settings.repeat
     with StepProgress("scoring", answers_total, quiet=options.quiet) as step:
@@ -67,8 +74,17 @@ async def _rescore(
             calibrations=scorer.calibrations,
             floors=floors,
             command=sys.argv,
+            strip_reasoning=options.strip_reasoning,
             progress=progress,
         )
+
+
+def _show_reasoning(options: RescoreOptions, journal: Path) -> None:
+    """Say how many answers have blocks of reasoning."""
+    answers = stored_answers(journal, options.dataset)
+    count = sum(strip_reasoning(text) != text for _, text in answers)
+    if count:
+        echo(reasoning_notice(count, stripped=options.strip_reasoning), err=True)
 
 
 def _with_own_judges(options: RescoreOptions, header: Header) -> RescoreOptions:

@@ -8,6 +8,7 @@ from pathlib import Path
 import uvicorn
 
 from memconform.cli.view import ViewOptions
+from memconform.daemons.ports import Address, bracketed, loopback_host
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.reports.html.document import write_html
@@ -15,7 +16,6 @@ from memconform.reports.live.app import create_app
 from memconform.reports.overview.overview import Overview
 from memconform.storage.writing import Sink
 
-_HOST = "127.0.0.1"
 _SHUTDOWN_SECONDS = 2
 
 
@@ -29,7 +29,8 @@ def view(options: ViewOptions) -> ExitCode:
     references = options.results or (str(options.output),)
     for reference in options.results:
         _require_result(reference, options.output)
-    listening = _listen(options.port)
+    host = loopback_host()
+    listening = _listen(host, options.port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
 
@@ -39,7 +40,7 @@ def view(options: ViewOptions) -> ExitCode:
             write_html(Sink(pieces.append), overview)
         return b"".join(pieces)
 
-    hosts = frozenset((f"{_HOST}:{port}", f"localhost:{port}"))
+    hosts = frozenset((f"{bracketed(host)}:{port}", f"localhost:{port}"))
     app = create_app(options.output, report, token=token, hosts=hosts)
     config = uvicorn.Config(
         app,
@@ -49,7 +50,7 @@ def view(options: ViewOptions) -> ExitCode:
         lifespan="off",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-    echo(f"http://{_HOST}:{port}/{token}/")
+    echo(f"{Address(host, port).url}/{token}/")
     echo("Ctrl-C stops it", err=True)
     with suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listening])
@@ -65,12 +66,13 @@ def _require_result(reference: str, output: Path) -> None:
         )
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
-        listening = socket.create_server((_HOST, port))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise UsageError(
-            f"port {port} of {_HOST} cannot be used: {error.strerror}",
+            f"port {port} of {host} cannot be used: {error.strerror}",
             code="port_taken",
             hint="omit --port to take a free one",
         ) from error

@@ -1,6 +1,5 @@
 """What `memconform wmb score` does."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +22,6 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import Model
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
-from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.wmb import ScoreConsole, score_banner, show_score
 from memconform.scoring.judge.forecast import forecast_judging
@@ -41,7 +39,6 @@ OFFICIAL = (*QUICK, "anthropic:claude-haiku-4-5-20251001", "gemini:gemini-2.0-fl
 
 def run_score(options: WmbScoreOptions) -> ExitCode:
     """Score stored answers, or print what judging them would take."""
-    configure_logs("warning")
     rubric = _rubric(options)
     names = _judges(options)
     key = read_wmb_key(find_data(options.data))
@@ -65,7 +62,7 @@ async def _score(
 ) -> ExitCode:
     cancel_on_signals()
     spec = replace(judge_spec(options), names=tuple(map(str, names)))
-    async with open_session(names, spec, os.environ) as session:
+    async with open_session(names, spec, options.model_env) as session:
         models = [session.model(name) for name in names]
         plan = _plan(options, rubric, names, data, models)
         if plan.resumed is not None:
@@ -122,7 +119,9 @@ def _judges(options: WmbScoreOptions) -> list[ModelName]:
             code="bad_option",
             hint="the official panel is fixed; name another one with --judge alone",
         )
-    return judge_names(options.judge or (OFFICIAL if options.official else QUICK), os.environ)
+    return judge_names(
+        options.judge or (OFFICIAL if options.official else QUICK), options.model_env
+    )
 
 
 def _label(options: WmbScoreOptions, names: Sequence[ModelName]) -> str:
@@ -152,7 +151,7 @@ def _show_forecast(
         names,
         prices,
         plan.texts(set()),
-        os.environ,
+        options.model_env,
         repeat=spec.repeat,
         cache=ReplyCache() if spec.policy.cache != "off" else None,
         role="wmb",

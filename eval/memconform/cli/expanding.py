@@ -10,7 +10,7 @@ import click
 from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.judge_options import CallFlags, call_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, schema, writable
+from memconform.cli.options import json_file, quiet, schema, writable_file
 from memconform.errors import ExitCode
 from memconform.expansion.prompts import Kind
 
@@ -28,6 +28,7 @@ class ExpandOptions(CallFlags):
     model: str
     output: str
     json_file: str | None
+    quiet: bool
 
 
 @click.command(
@@ -76,11 +77,12 @@ class ExpandOptions(CallFlags):
     aliases=("--output",),
     required=True,
     metavar="FILE",
-    callback=writable,
+    callback=writable_file,
     help="File to write.",
 )
 @json_file
 @schema("expansion.records:ExpansionReport")
+@quiet
 def expand_command(**flags: object) -> ExitCode:
     """Generate keys, events or time ranges of a benchmark, in the format of LongMemEval's authors.
 

@@ -10,6 +10,7 @@ import httpx
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
 from memconform.cli.grouping import Command, option
+from memconform.cli.options import quiet
 from memconform.datasets.fetching import (
     PinnedFile,
     fetch,
@@ -106,8 +107,14 @@ def show_sources(known: dict[str, DownloadSource], data: Path) -> None:
     help="URL of a mirror folder that holds the files of NAME, ending in /. Takes one NAME.",
 )
 @sources
+@quiet
 def fetch_command(
-    names: tuple[str, ...], address: str | None, data: Path, sources_file: Path | None
+    names: tuple[str, ...],
+    address: str | None,
+    data: Path,
+    sources_file: Path | None,
+    *,
+    quiet: bool,
 ) -> None:
     """Download public benchmarks and verify their digests.
 
@@ -121,26 +128,33 @@ def fetch_command(
         selected = {name: source.at(address) for name, source in selected.items()}
     console = standard_error()
     progress = progress_bars(
-        console, DownloadColumn(table_column=whole()), TransferSpeedColumn(table_column=whole())
+        console,
+        DownloadColumn(table_column=whole()),
+        TransferSpeedColumn(table_column=whole()),
+        quiet=quiet,
     )
     with http_client() as http, progress:
         for name, source in selected.items():
             heading = f"{name}: {source.licence}, see {source.home}"
             if source.revision is not None:
                 heading += f", revision {source.revision}"
-            console.print(heading)
+            if not quiet:
+                console.print(heading)
             for file in pinned(source, data / source.folder):
-                _fetch_one(file, http, progress)
+                line = _fetch_one(file, http, progress)
+                if not quiet:
+                    progress.console.print(line)
             echo(str(source.place(data)))
 
 
-def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> None:
+def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> str:
+    """Fetch a file; returns a line that says how."""
     task = progress.add_task(file.path.name, total=file.size)
     downloaded = fetch(file, http, lambda received: progress.update(task, completed=received))
     progress.remove_task(task)
     size = plural(file.size, "byte", spec=",")
     status = f"{size}, sha256 ok" if downloaded else "already present"
-    progress.console.print(f"  {file.path.name}: {status}")
+    return f"  {file.path.name}: {status}"
 
 
 @click.command(
@@ -155,7 +169,10 @@ def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> None
 )
 @click.argument("targets", nargs=-1, metavar="[NAME|PATH]...")
 @sources
-def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | None) -> ExitCode:
+@quiet
+def verify_command(
+    targets: tuple[str, ...], data: Path, sources_file: Path | None, *, quiet: bool
+) -> ExitCode:
     """Verify the digests of fetched files.
 
     Without arguments all sources in the data folder are verified. PATH is a file of a source, or a
@@ -163,7 +180,7 @@ def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | No
     """
     known = load_sources(sources_file)
     if not targets:
-        return gravest([_verify(files) for files in _fetched_sources(known, data)])
+        return gravest([_verify(files, quiet=quiet) for files in _fetched_sources(known, data)])
     sets: list[list[PinnedFile]] = []
     for target in targets:
         if target in known:
@@ -176,7 +193,7 @@ def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | No
                 code="unknown_source",
                 hint=nearest(target, known) or "`memconform datasets list` shows the sources",
             )
-    return gravest([_verify(files) for files in sets])
+    return gravest([_verify(files, quiet=quiet) for files in sets])
 
 
 def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[PinnedFile]]:
@@ -219,16 +236,16 @@ def _any_exists(files: Iterable[PinnedFile]) -> bool:
     return any(file.path.exists() for file in files)
 
 
-def _verify(files: Sequence[PinnedFile]) -> ExitCode:
-    with StepProgress("reading files", len(files)) as step:
+def _verify(files: Sequence[PinnedFile], *, quiet: bool) -> ExitCode:
+    with StepProgress("reading files", len(files), quiet=quiet) as step:
         codes = []
         for file in files:
-            codes.append(_verify_file(file))
+            codes.append(_verify_file(file, quiet=quiet))
             step.advance()
     return gravest(codes)
 
 
-def _verify_file(file: PinnedFile) -> ExitCode:
+def _verify_file(file: PinnedFile, *, quiet: bool) -> ExitCode:
     match state(file):
         case "ok":
             code, status = ExitCode.OK, "ok"
@@ -238,7 +255,8 @@ def _verify_file(file: PinnedFile) -> ExitCode:
         case "different":
             code = ExitCode.FAILED
             status = f"digest is {_digest(file)}, but {file.sha256} is pinned"
-    echo(f"{file.path}: {status}")
+    if code or not quiet:
+        echo(f"{file.path}: {status}")
     return code
 
 

@@ -8,7 +8,7 @@ import click
 from memconform.cli.fuzz_options import DEFAULT_EXAMPLES, FuzzOptions
 from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import env, json_file, keep, log_level, schema, sdks
+from memconform.cli.options import env, json_file, keep, log_level, quiet, schema, sdks
 from memconform.errors import ExitCode
 
 _REQUESTS = "What to send"
@@ -113,6 +113,7 @@ def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 )
 @json_file
 @schema("fuzzing.results:FuzzReport")
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
     """Send random requests to SDKs until their responses differ, or violate the contract.

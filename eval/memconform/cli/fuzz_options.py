@@ -24,6 +24,7 @@ class FuzzOptions:
     corpus: Path | None
     output: Path
     json_file: str | None
+    quiet: bool
     log_level: str
 
     @property

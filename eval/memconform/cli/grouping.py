@@ -8,11 +8,14 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import click
 
 from memconform.errors import ExitCode
+from memconform.printing.logs import LEVELS, configure_logs
+from memconform.printing.output import reserved_stdout
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -21,6 +24,9 @@ SCORING = "Pass or fail"
 OUTPUT = "Output"
 HELP = "Help"
 """Groups that several commands share."""
+
+ON_STDOUT = "memconform.on_stdout"
+"""Key of a context's `meta`: the option that writes to standard output."""
 
 EXIT_CODES_PAGE = "docs/EXIT-CODES.md"
 
@@ -77,6 +83,24 @@ def option(
     return click.option(*names, cls=Option, group=group, aliases=aliases, **attrs)
 
 
+def _use_log_level(_: click.Context, __: click.Parameter, value: str) -> str:
+    configure_logs(value)
+    return value
+
+
+def log_level_option(**attrs: Any) -> Option:  # noqa: ANN401 - click's signature
+    """`--log-level`, which every command has."""
+    return Option(
+        ["--log-level"],
+        group=OUTPUT,
+        type=click.Choice(LEVELS),
+        default="warning",
+        callback=_use_log_level,
+        help="Minimum level of log lines on standard error.",
+        **attrs,
+    )
+
+
 class Command(click.Command):
     """A command with grouped options, `examples`, and `exit_codes` besides the common ones."""
 
@@ -89,9 +113,16 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*args, **attrs)
         self.context_settings.setdefault("show_default", True)
+        if not isinstance(self, click.Group) and all(p.name != "log_level" for p in self.params):
+            self.params.append(log_level_option(expose_value=False))
         self.examples = tuple(examples)
         codes = _COMMON_CODES | dict(exit_codes or {})
         self.exit_codes = {code: codes[code] for code in sorted(codes)}
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Carry the command out; if an option writes to standard output, nothing else does."""
+        with reserved_stdout() if ON_STDOUT in ctx.meta else nullcontext():
+            return super().invoke(ctx)
 
     @property
     def summary(self) -> str:

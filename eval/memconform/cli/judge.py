@@ -8,7 +8,7 @@ from memconform.cli.grouping import Group, option
 from memconform.cli.judge_answers import locomo_command, longmemeval_command, metrics_command
 from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, call_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, output, results, schema
+from memconform.cli.options import json_file, output, quiet, results, schema
 from memconform.errors import ExitCode
 
 
@@ -62,8 +62,9 @@ command.add_command(metrics_command)
 @output
 @json_file
 @schema("scoring.judge.calibration:Calibration")
+@quiet
 def calibrate_command(
-    judge: str | None, items: Path | None, output: Path, json_file: str | None, **flags: object
+    judge: str | None, items: Path | None, output: Path, **flags: object
 ) -> ExitCode:
     """Measure a judge's error rates on labelled answers, and store them with the results.
 
@@ -73,7 +74,6 @@ def calibrate_command(
         judge=judge,
         items=items,
         output=output,
-        json_file=json_file,
         **flags,  # type: ignore[arg-type] # click has checked every flag
     )
     return carry_out("execute_judge:run_calibration", options)
@@ -89,11 +89,12 @@ def calibrate_command(
 @results
 @json_file
 @schema("parity.judge_comparison:JudgeComparison")
-def compare_command(first: str, second: str, output: Path, json_file: str | None) -> ExitCode:
+@quiet
+def compare_command(**flags: object) -> ExitCode:
     """Compare two judgements of the same answers: agreement, Cohen's kappa, differences.
 
     FIRST and SECOND are runs of one dataset whose answers are equal, say a run and its `rescore`
     with another judge; each is a result file, a run's folder or a run id.
     """
-    options = CompareOptions(first=first, second=second, output=output, json_file=json_file)
+    options = CompareOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_judge:run_comparison", options)

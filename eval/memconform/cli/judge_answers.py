@@ -8,7 +8,7 @@ from memconform.cli import benchmark_options, qa_options
 from memconform.cli.grouping import Command
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, output, quiet, schema
+from memconform.cli.options import json_file, output, quiet, schema, strip_reasoning
 from memconform.cli.qa_options import MetricsOptions, QaOptions
 from memconform.errors import ExitCode
 
@@ -31,6 +31,7 @@ _EXIT_CODES = {
 )
 @qa_options.hypotheses
 @qa_options.data("LongMemEval's oracle, S or M")
+@strip_reasoning("What to score")
 @qa_options.partial
 @qa_options.errata
 @benchmark_options.rubrics(unless_given="longmemeval")
@@ -65,6 +66,8 @@ def longmemeval_command(**flags: object) -> ExitCode:
 )
 @qa_options.hypotheses
 @qa_options.data("LoCoMo's locomo10.json")
+@qa_options.prediction
+@strip_reasoning("What to score")
 @qa_options.partial
 @qa_options.errata
 @benchmark_options.rubrics(unless_given="strict if --judge is given, otherwise none")

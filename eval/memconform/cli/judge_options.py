@@ -1,6 +1,7 @@
 """Options of the verbs that judge answers, and their values, typed."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -9,6 +10,7 @@ import click
 
 from memconform.cli.grouping import SCORING, option
 from memconform.cli.options import SECONDS, Finite
+from memconform.llm.settings import HEADERS_VARIABLE, model_environment
 
 JUDGE = "The judge"
 
@@ -27,6 +29,12 @@ class CallFlags:
     llm_concurrency: int
     llm_timeout: float
     dry_run: bool
+    judge_header: tuple[str, ...]
+
+    @property
+    def model_env(self) -> Mapping[str, str]:
+        """The environment that the settings of model services are read from."""
+        return model_environment(self.judge_header, os.environ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ class RescoreOptions(JudgeFlags):
     output: Path
     json_file: str | None
     quiet: bool
+    strip_reasoning: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,7 @@ class CalibrateOptions(CallFlags):
     items: Path | None
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +87,26 @@ class CompareOptions:
     second: str
     output: Path
     json_file: str | None
+    quiet: bool
 
 
 def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
+
+
+def judge_header(group: str) -> Callable[[_Command], _Command]:
+    """The flag --judge-header, below a heading of the help."""
+    return option(
+        "--judge-header",
+        group=group,
+        multiple=True,
+        metavar="NAME:VALUE",
+        show_default=HEADERS_VARIABLE,
+        help="Send this header with every call to a model service, whatever the model does; its"
+        " value is masked in all output. May be given several times.",
+    )
 
 
 def call_options(
@@ -155,6 +179,7 @@ def call_options(
             metavar="SECONDS",
             help="Time allowed for a call with its retries.",
         ),
+        judge_header(group),
         *([dry_run] if forecasts else []),
     )
 

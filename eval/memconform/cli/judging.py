@@ -1,6 +1,5 @@
 """From the judge's flags to a judge that is open, or to what it would cost."""
 
-import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -51,7 +50,7 @@ def judge_spec(flags: PanelFlags) -> JudgeSpec:
         names=flags.judge,
         repeat=flags.judge_repeat or 1,
         tie=flags.tie or "error",
-        budget_usd=read_budget(flags.max_cost_usd, os.environ),
+        budget_usd=read_budget(flags.max_cost_usd, flags.model_env),
         prices=flags.prices,
         policy=call_policy(flags),
     )
@@ -67,8 +66,8 @@ async def open_judge_scorer(
     spec = judge_spec(flags)
     gated = any(floor.rate > 0 for floor in floors)
     if gated and not flags.accept_floating_judge:
-        require_pinned(judge_names(spec.names, os.environ), Prices.load(spec.prices))
-    async with open_judge(spec, os.environ) as judge:
+        require_pinned(judge_names(spec.names, flags.model_env), Prices.load(spec.prices))
+    async with open_judge(spec, flags.model_env) as judge:
         known = calibrations(judge.settings, results)
         if gated and not flags.accept_weak_judge:
             require_trusted(known)
@@ -91,10 +90,10 @@ def show_forecast(
     spec = judge_spec(flags)
     prices = Prices.load(spec.prices)
     rows = forecast_judging(
-        judge_names(spec.names, os.environ),
+        judge_names(spec.names, flags.model_env),
         prices,
         answers,
-        os.environ,
+        flags.model_env,
         repeat=spec.repeat,
         cache=ReplyCache() if exact and spec.policy.cache != "off" else None,
     )

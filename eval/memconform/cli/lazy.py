@@ -10,7 +10,7 @@ from typing import ClassVar
 import click
 
 from memconform.cli.grouping import Group
-from memconform.errors import ExitCode, missing_extra, nearest
+from memconform.errors import ExitCode, limit_error, missing_extra, nearest
 
 _MODULES = {
     "bench": ("numpy", "rank_bm25"),
@@ -81,6 +81,8 @@ def require_extra(extra: str) -> None:
         try:
             importlib.import_module(module)
         except ImportError as error:
+            if limit := limit_error(error):
+                raise limit from error
             message = f"{extra} needs {error.name or module}, which cannot be imported"
             raise missing_extra(extra, message) from error
 

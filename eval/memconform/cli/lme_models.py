@@ -1,7 +1,6 @@
 """The models of a replay: extractor, reader and judges."""
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession, Model
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
+from memconform.llm.settings import address
 from memconform.scoring.judge.opening import judge_names
 
 _BUDGET_USD = 20.0
@@ -65,7 +65,7 @@ def replay_models(options: LmeOptions) -> ReplayModels:
             code="cache_flags",
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )
-    env = os.environ
+    env = options.model_env
     extractor = _model(options.extract_model, env)
     where = address(extractor, env)
     budget = read_budget(options.max_cost_usd, env)

@@ -3,6 +3,7 @@
 import io
 import sys
 import traceback
+import warnings
 from concurrent.futures import CancelledError
 from typing import ClassVar, NoReturn
 
@@ -13,7 +14,7 @@ from memconform.cli.grouping import Option
 from memconform.cli.lazy import LazyGroup
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
-from memconform.errors import ExitCode, MemconformError
+from memconform.errors import ExitCode, MemconformError, limit_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
@@ -28,7 +29,9 @@ _VERBS = {
     "conform": "Check daemons against the contract, case by case.",
     "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
     "diff": "Show what changed between two runs: regressions, fixes, latency.",
-    "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
+    "doctor": (
+        "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
+    ),
     "fuzz": "Send random requests to SDKs until their responses differ, or violate the contract.",
     "info": "Show the available SDKs, toolchains and datasets.",
     "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
@@ -79,6 +82,7 @@ def cli() -> None:
 def main() -> None:
     """Run the program; only a measured verdict ends in exit code 1, whatever happens."""
     prepare_streams()
+    _tolerate_warnings()
     # If a daemon kills its guard, the processes that the guard watched become ours to stop.
     adopt_orphans()
     try:
@@ -99,7 +103,8 @@ def main() -> None:
         if isinstance(error.__cause__, EOFError):
             _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - no error may end in exit code 1
+    # A panic of an extension in Rust is a BaseException.
+    except BaseException as error:  # noqa: BLE001 - no error may end in exit code 1
         if reason := why_output_fails(error):
             drop_output()
             _end(
@@ -109,8 +114,16 @@ def main() -> None:
             )
         if isinstance(error, OSError) and error.filename is not None:
             _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
+        if limit := limit_error(error):
+            _end(limit.render(), limit.exit_code)
         _end_crashed()
     raise SystemExit(int(code or ExitCode.OK))
+
+
+def _tolerate_warnings() -> None:
+    """Show warnings that PYTHONWARNINGS=error makes errors: a library's warning ends no run."""
+    if any(action == "error" for action, *_ in warnings.filters):
+        warnings.simplefilter("default")
 
 
 def _show_usage(error: click.ClickException) -> None:

@@ -15,7 +15,7 @@ import click
 
 from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.options import json_file, log_level, schema
+from memconform.cli.options import json_file, log_level, quiet, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
@@ -67,6 +67,7 @@ class MutateOptions:
     json_file: str | None
     daemons: int
     list_only: bool
+    quiet: bool
     log_level: str
 
 
@@ -152,6 +153,7 @@ _MUTANTS = "Which mutants"
 )
 @json_file
 @schema("conformance.mutation.results:MutationReport")
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
     """Break a correct daemon, one thing at a time, and measure which defects the cases detect."""
@@ -183,13 +185,14 @@ async def _mutate(options: MutateOptions) -> ExitCode:
         for mutant in applicable:
             echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
         return ExitCode.OK
-    await runner.build(lambda line: echo(f"  {line}", err=True))
+    await runner.build(lambda line: None if options.quiet else echo(f"  {line}", err=True))
     report = await _run_score(options, runner, applicable, entries, inapplicable)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
     show_survivors(report)
-    echo(Lines(mutation_table(report.by_profile)), err=options.json_file == "-")
+    if not options.quiet:
+        echo(Lines(mutation_table(report.by_profile)), err=options.json_file == "-")
     echo(mutation_banner(report), err=True)
     return ExitCode(report.exit_code)
 
@@ -213,7 +216,7 @@ async def _run_score(
     results: dict[str, MutantResult] = {}
     with (
         tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as state,
-        MutationConsole(len(selected)) as console,
+        MutationConsole(len(selected), quiet=options.quiet) as console,
     ):
         events = score(
             lambda: find_runner(options.sdk[0], folder),

@@ -13,10 +13,9 @@ from typing import Any, TypeVar, get_args
 import click
 
 from memconform.cli.export_options import split_export
-from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, option
+from memconform.cli.grouping import DAEMONS, ON_STDOUT, OUTPUT, SCORING, log_level_option, option
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
-from memconform.printing.logs import LEVELS
 from memconform.printing.output import echo
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -137,13 +136,22 @@ header = option(
 
 quiet = option("--quiet", group=OUTPUT, is_flag=True, help="Show no progress and no tables.")
 
-log_level = option(
-    "--log-level",
-    group=OUTPUT,
-    type=click.Choice(LEVELS),
-    default="warning",
-    help="Minimum level of log lines on standard error.",
-)
+
+def log_level(command: _Command) -> _Command:
+    """Add --log-level to a command that uses its value too."""
+    decorated: list[click.Parameter] = command.__dict__.setdefault("__click_params__", [])
+    decorated.append(log_level_option())
+    return command
+
+
+def strip_reasoning(group: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --strip-reasoning to a group of options."""
+    return option(
+        "--strip-reasoning",
+        group=group,
+        is_flag=True,
+        help="Score answers without their blocks of reasoning, such as <think>…</think>.",
+    )
 
 
 def schema(*models: str) -> Callable[[_Command], _Command]:
@@ -168,14 +176,26 @@ def schema(*models: str) -> Callable[[_Command], _Command]:
     )
 
 
-def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+def writable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Reject an unwritable target before anything runs; click's callback of an option."""
-    if value is None or value == "-":
+    if value is None:
+        return value
+    if value == "-":
+        if ON_STDOUT in ctx.meta:
+            raise click.BadParameter(f"{ctx.meta[ON_STDOUT]} writes to standard output already")
+        ctx.meta[ON_STDOUT] = param.opts[0]
         return value
     folder = Path(value).parent
     if not value or not folder.is_dir() or not os.access(folder, os.W_OK) or Path(value).is_dir():
         raise click.BadParameter(f"{value!r} cannot be written")
     return value
+
+
+def writable_file(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """As `writable`, for a file beside which others are written: not standard output."""
+    if value == "-":
+        raise click.BadParameter("name a file; this is not written to standard output")
+    return writable(context, param, value)
 
 
 def writable_exports(

@@ -124,12 +124,12 @@ def _plan_each(  # noqa: PLR0917 - what a plan is made of
 
 
 async def build_sdks(
-    sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False
+    sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False, quiet: bool = False
 ) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
     """Build the SDKs of `--sdk`; returns each with its reference, and those that are skipped.
 
-    `one_by_one` skips also an SDK that was named, unless none is left: what it fails at says
-    nothing against the others.
+    Building is shown unless `quiet`. `one_by_one` skips also an SDK that was named, unless none is
+    left: what it fails at says nothing against the others.
 
     Raises:
         MemconformError: if an SDK that was named, or with `no_skip` any, cannot run here.
@@ -139,7 +139,9 @@ async def build_sdks(
     runners = [find_runner(reference, folder) for reference in references]
     require_distinct_names(runners)
     reference_of = dict(zip((r.name for r in runners), references, strict=True))
-    present, skipped = await build_all(runners, lambda line: echo(f"  {line}", err=True))
+    present, skipped = await build_all(
+        runners, lambda line: None if quiet else echo(f"  {line}", err=True)
+    )
     is_named = ALL not in sdks
     if skipped and ((is_named and not one_by_one) or no_skip or not present):
         raise skipped[0].error

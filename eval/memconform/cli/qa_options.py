@@ -31,6 +31,8 @@ class QaOptions(PanelFlags):
     output: Path
     json_file: str | None
     quiet: bool
+    strip_reasoning: bool
+    prediction: str | None = None
     prompts: Literal["own", "official"] = "own"
     script: Path | None = None
     log: str | None = None
@@ -62,6 +64,13 @@ partial = option(
     is_flag=True,
     help="Count only the questions that the file has. Without it, missing ones are not measured,"
     " and there are bounds instead of a score.",
+)
+
+prediction = option(
+    "--prediction",
+    group=_ANSWERS,
+    metavar="NAME",
+    help="Score the key NAME_prediction of a file that LoCoMo's own code wrote with several.",
 )
 
 errata = benchmark_options.errata(_ANSWERS)

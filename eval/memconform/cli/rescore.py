@@ -5,7 +5,7 @@ import click
 from memconform.cli.grouping import Command, option
 from memconform.cli.judge_options import RescoreOptions, call_options, judge_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import floors, json_file, output, quiet, schema, scorer
+from memconform.cli.options import floors, json_file, output, quiet, schema, scorer, strip_reasoning
 from memconform.errors import ExitCode
 
 
@@ -31,6 +31,7 @@ from memconform.errors import ExitCode
     metavar="SET",
     help="Another version of the dataset, with the same ids in the same order.",
 )
+@strip_reasoning("What to score")
 @scorer(unless_given="that of the run")
 @judge_options
 @call_options

@@ -53,7 +53,7 @@ def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream
     )
 
 
-def why_output_fails(error: Exception) -> str:
+def why_output_fails(error: BaseException) -> str:
     """Return why standard output cannot be written, if that caused `error`; otherwise nothing."""
     if isinstance(error, OSError) and error.errno in _FULL:
         try:

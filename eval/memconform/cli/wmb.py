@@ -19,7 +19,7 @@ from memconform.cli.options import (
     quiet,
     schema,
     upstream,
-    writable,
+    writable_file,
 )
 from memconform.cli.wmb_options import WmbRunOptions, WmbScoreOptions
 from memconform.contract.names import Mode
@@ -161,7 +161,7 @@ def command() -> None:
     "--answers",
     group=OUTPUT,
     metavar="FILE",
-    callback=writable,
+    callback=writable_file,
     help="Also write the answers to FILE, and their record to FILE's name with .run.json.",
 )
 @json_file

@@ -46,6 +46,7 @@ from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
 from memconform.contract.wire import RankBy, Request, is_unknowable
+from memconform.validation import require_placeholders
 
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",
@@ -113,6 +114,10 @@ class Dialect(Table):
             method, _, path = str(route or "GET /").partition(" ")
             if method not in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE") or path[:1] != "/":
                 raise ValueError(f'routes.{operation}: write "METHOD /path", not {route!r}')
+            try:
+                require_placeholders(path, ("brain",))
+            except ValueError as error:
+                raise ValueError(f"routes.{operation}: {error}") from error
             if route is False and operation not in _OPTIONAL_ROUTES:
                 raise ValueError(
                     f"routes.{operation}: a daemon needs this route; only"

@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
+from memconform.daemons.environment import for_build, shell_variables
 from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.program_files import program_identity, tool_identity
 from memconform.daemons.runner import Progress
 from memconform.errors import DaemonError, UsageError
 from memconform.printing.logs import Logger
+from memconform.user_cache import builds_folder
 
 _log = Logger()
 
@@ -87,8 +87,8 @@ def _input_root(pattern: str, folder: Path) -> tuple[Path, str]:
     variable = _VARIABLE_ROOT.match(pattern)
     if variable is None:
         return folder, pattern
-    value = os.environ.get(variable[1])
-    if not value:
+    value = shell_variables([variable[1]]).get(variable[1])
+    if value is None:
         raise UsageError(
             f"{folder / 'sdk.toml'}: [build] inputs: {variable[1]} is not set",
             code="manifest_invalid",
@@ -126,7 +126,7 @@ async def ensure_built(
                 code="toolchain_missing",
                 hint=f"install {program}, or run without {manifest.name}",
             )
-    cache = cache or user_cache_path("memconform") / "builds"
+    cache = cache or builds_folder()
     target = cache / f"{manifest.name}-{key[:16]}"
     if manifest.build is None:
         return target
@@ -184,7 +184,8 @@ async def _run(name: str, build: Build, folder: Path, target: Path, progress: Pr
         for part in build.command
     ]
     # A guard ends the build, like a daemon, if the harness is killed.
-    process = await DaemonProcess.start(argv, env=os.environ, cwd=folder, log=log)
+    env = for_build(target.parent)
+    process = await DaemonProcess.start(argv, env=env, cwd=folder, log=log)
     try:
         async with asyncio.timeout(build.timeout_s):
             outcome = await _wait_with_progress(name, process, progress)

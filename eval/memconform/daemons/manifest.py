@@ -26,13 +26,11 @@ from memconform.contract.names import (
 )
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
-from memconform.errors import UsageError, nearest
-from memconform.validation import validation_faults
+from memconform.errors import UsageError
+from memconform.validation import require_placeholders, validation_faults
 
 _SERVE_PLACEHOLDERS = ("host", "port", "addr", "state_dir", "build_dir", "python", "upstream")
 _BUILD_PLACEHOLDERS = ("build_dir", "python")
-_PLACEHOLDER = re.compile(r"(?<!\$)\{[a-z_]+\}")
-"""A word in braces, but not a variable of a shell, as in `${name}`."""
 
 
 def _pattern(pattern: str, rule: str) -> AfterValidator:
@@ -48,18 +46,24 @@ def _pattern(pattern: str, rule: str) -> AfterValidator:
 
 def _placeholders(names: Sequence[str]) -> AfterValidator:
     """Build a validator that rejects placeholders other than these."""
-    known = [f"{{{name}}}" for name in names]
 
     def check(arguments: list[str]) -> list[str]:
         for argument in arguments:
-            for placeholder in _PLACEHOLDER.findall(argument):
-                if placeholder not in known:
-                    suggestion = nearest(placeholder, known).replace("'", "")
-                    choice = suggestion or f"known are {' '.join(known)}"
-                    raise ValueError(f"unknown placeholder {placeholder}; {choice}")
+            require_placeholders(argument, names)
         return arguments
 
     return AfterValidator(check)
+
+
+def _filled(value: str) -> str:
+    """Reject a misspelt placeholder of a variable's value, which may have braces of its own."""
+    require_placeholders(value, _SERVE_PLACEHOLDERS, only_misspelt=True)
+    return value
+
+
+def _brain_folder(value: str) -> str:
+    require_placeholders(value, ("brain",))
+    return value
 
 
 Name = Annotated[
@@ -70,6 +74,8 @@ Name = Annotated[
     ),
 ]
 Argument = Annotated[str, _pattern(r"[^\x00]+", "it must not be empty or contain NUL")]
+Filled = Annotated[Argument, AfterValidator(_filled)]
+"""The value of a variable, in which the placeholders of `[serve] argv` are replaced."""
 Variable = Annotated[
     str,
     _pattern(r"[A-Za-z_][A-Za-z0-9_]*", "use letters, digits and _, and no digit first"),
@@ -126,7 +132,7 @@ def _as_table(entry: object) -> object:
 class Env(_Table):
     """The daemon's environment."""
 
-    set: dict[Variable, Argument] = Field(default_factory=dict)
+    set: dict[Variable, Filled] = Field(default_factory=dict)
     pass_: list[Annotated[PassedVariable, BeforeValidator(_as_table)]] = Field(
         default_factory=list, alias="pass"
     )
@@ -148,22 +154,24 @@ class Seed(_Table):
     via: Literal["batch", "http", "documents", "disk"] = "http"
     """`batch` sends many documents in a request, `http` one, `documents` stores each by its path,
     `disk` writes them into the daemon's state folder."""
-    folder: Annotated[str, _pattern(r"[^/\x00][^\x00]*", "use a path relative to {state_dir}")] = (
-        "brains/{brain}"
-    )
+    folder: Annotated[
+        str,
+        _pattern(r"[^/\x00][^\x00]*", "use a path relative to {state_dir}"),
+        AfterValidator(_brain_folder),
+    ] = "brains/{brain}"
     """For `disk`: the brain's folder, relative to `{state_dir}`, with `{brain}` for its id."""
     restart: bool | Literal["vectors"] = False
     """Whether the daemon is restarted after the last document, because it indexes only at its
     start; `vectors` if only its embeddings wait for that, so that mode bm25 needs no restart."""
     timeout_s: float | None = Field(default=None, gt=0)
-    """How long indexing may take after the last document; None for the timeout between two events
-    of a stream."""
+    """How long indexing may take after the last document, whatever is pending. If None, a daemon
+    with pending documents, or with unknown ones, has the timeout between two events of a stream."""
 
 
 class UpstreamSettings(_Table):
     """How the daemon is configured to call its upstream services."""
 
-    scripted: dict[Variable, Argument] = Field(default_factory=dict)
+    scripted: dict[Variable, Filled] = Field(default_factory=dict)
     """Set for `--upstream scripted`; `{upstream}` is the upstream's address without a path."""
     real: list[Variable] = Field(default_factory=list)
     """Variables of the user's shell that are passed to the daemon with `--upstream real`."""

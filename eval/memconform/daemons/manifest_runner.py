@@ -1,7 +1,6 @@
 """Starts and stops the daemon that an `sdk.toml` describes."""
 
 import asyncio
-import os
 import re
 import sys
 import time
@@ -12,9 +11,12 @@ from pathlib import Path
 
 from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, build_key, ensure_built
+from memconform.daemons.environment import BASE, NETWORK, for_daemon, shell_variables
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
+    Address,
+    bracketed,
     free_port,
     is_open,
     listener,
@@ -22,7 +24,7 @@ from memconform.daemons.ports import (
     wait_closed,
 )
 from memconform.daemons.process import DaemonProcess
-from memconform.daemons.readiness import await_ready, bracketed
+from memconform.daemons.readiness import await_ready
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
     Resources,
@@ -38,9 +40,6 @@ from memconform.redaction import MASK, hide, hide_credentials, is_secret, withou
 _BIND_ATTEMPTS = 3
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
-# What any program needs to run; other variables of the user's shell must be declared.
-_BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
-
 
 class ManagedDaemon:
     """A running daemon that the harness started, and may restart on its state."""
@@ -50,14 +49,15 @@ class ManagedDaemon:
         runner: "ManifestRunner",
         launch: Launch,
         process: DaemonProcess,
-        port: int,
+        address: Address,
         ready_ms: float,
     ) -> None:
-        self.base_url = f"http://{bracketed(launch.reachable_host)}:{port}"
+        self.base_url = address.url
         self.state = launch.state
         self.ready_ms: float | None = ready_ms
         self._runner = runner
-        self._launch = replace(launch, port=port)
+        self._launch = replace(launch, port=address.port)
+        self._host = address.host
         self._process = process
         self._restarting = asyncio.Lock()
         self._sampler = (
@@ -94,7 +94,7 @@ class ManagedDaemon:
 
     async def end(self) -> None:
         """Stop the process; raises DaemonError `daemon_left_over` if any process remains."""
-        await self._runner.end_process(self._process, self._launch)
+        await self._runner.end_process(self._process, self._launch, self._host)
 
     def log_tail(self) -> str:
         """The last lines of its output."""
@@ -162,7 +162,7 @@ class ManifestRunner(SdkRunner):
         names = [variable.name for variable in self.env.pass_]
         if self.upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
-        return self._shell(names) | self._overrides
+        return shell_variables(names) | self._overrides
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         declared = self.manifest.upstream
@@ -171,7 +171,7 @@ class ManifestRunner(SdkRunner):
             super().use_upstream(kind)
         elif kind == "scripted":
             self.modes = tuple(dict.fromkeys((*claimed, *declared.modes)))
-        elif self._shell(declared.real):
+        elif shell_variables(declared.real):
             # The modes depend on the user's services: none is claimed, all may be requested.
             self.modes, self.optional_modes = (), (*claimed, *declared.modes)
         else:
@@ -188,10 +188,6 @@ class ManifestRunner(SdkRunner):
             # No other claim can be verified without the restart, nor is it needed.
             self.modes = (Mode.BM25,)
 
-    @staticmethod
-    def _shell(names: list[str]) -> dict[str, str]:
-        return {name: os.environ[name] for name in names if os.environ.get(name)}
-
     def build_hash(self) -> str:
         return build_hash(self.manifest, self.folder)
 
@@ -204,16 +200,20 @@ class ManifestRunner(SdkRunner):
         if self._build_dir is None:
             await self.build(lambda _: None)
         started = time.perf_counter()
-        process, port = await self.start_process(launch)
+        process, address = await self.start_process(launch)
         ready_ms = (time.perf_counter() - started) * 1e3
-        daemon = ManagedDaemon(self, launch, process, port, ready_ms)
+        daemon = ManagedDaemon(self, launch, process, address, ready_ms)
         try:
             yield daemon
         finally:
             await finish(_close_and_end(daemon))
 
-    async def end_process(self, process: DaemonProcess, launch: Launch) -> None:
-        """Stop a process; raises DaemonError `daemon_left_over` if any process of it remains."""
+    async def end_process(self, process: DaemonProcess, launch: Launch, host: str) -> None:
+        """Stop a process that was served at `host` and the launch's port.
+
+        Raises:
+            DaemonError: `daemon_left_over` if any process of it remains.
+        """
         await process.stop()
         port = launch.port
         # Strays remain if the guard cannot see orphans or was killed before it could end them.
@@ -224,12 +224,12 @@ class ManifestRunner(SdkRunner):
                 code="daemon_left_over",
                 hint="memconform ended them; a daemon must keep its children in its process group",
             )
-        if await wait_closed(launch.reachable_host, port, seconds=2):
+        if await wait_closed(host, port, seconds=2):
             return
         # Another server may have taken the port already, if many start concurrently.
         owner = await asyncio.to_thread(listener, port)
         if owner is None:
-            still_served = is_open(launch.reachable_host, port)
+            still_served = is_open(host, port)
         else:
             still_served = not is_unrelated(owner, launch.run_id, process.started_at)
         if still_served:
@@ -244,7 +244,7 @@ class ManifestRunner(SdkRunner):
         await process.stop()
         await asyncio.to_thread(end_strays, launch.run_id)
 
-    async def start_process(self, launch: Launch) -> tuple[DaemonProcess, int]:
+    async def start_process(self, launch: Launch) -> tuple[DaemonProcess, Address]:
         """Start the daemon and wait until it is ready; retries on another port if one is lost.
 
         Raises:
@@ -309,11 +309,13 @@ class ManifestRunner(SdkRunner):
         if upstream is not None and self.upstream == "real":
             # A stub that replaced a variable the user forgot to set would go unnoticed.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
-        env = self._shell(list(_BASE_ENV))
+        env = shell_variables([*BASE, *(NETWORK if self.upstream == "real" else ())])
         env |= {name: _fill(value, values) for name, value in settings.items()}
         self._hide(from_user)
         env |= from_user | {name: _fill(v, values) for name, v in launch.variables.items()}
-        return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
+        for value in env.values():
+            hide_credentials(value)
+        return for_daemon(env) | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
 
 async def _close_and_end(daemon: ManagedDaemon) -> None:

@@ -12,7 +12,7 @@ import psutil
 
 from memconform.daemons.guard_process import SWEEP_SECONDS, GuardProcess, kill_orphans
 from memconform.daemons.tasks import finish
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, limit_hint
 from memconform.printing.logs import Logger
 
 _log = Logger()
@@ -77,7 +77,8 @@ class DaemonProcess:
             raise DaemonError(
                 f"cannot start {' '.join(argv)}: {value or 'the guard ended'}",
                 code="spawn_failed",
-                hint="check that the build is complete and that [serve] argv is correct",
+                hint=limit_hint(value)
+                or "check that the build is complete and that [serve] argv is correct",
                 excerpt=tail(log, log_start),
             )
         _log.info("process started", pid=int(value), argv=list(argv), output=str(log))

@@ -12,6 +12,7 @@ from memconform.contract.names import Embedder, Reader
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest, Seed
+from memconform.daemons.ports import loopback_host
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
@@ -27,7 +28,7 @@ class Launch:
     working directory: a relative path that a case names would not exist for it."""
     port: int = 0
     """0 picks a free one."""
-    host: str = "127.0.0.1"
+    host: str = field(default_factory=loopback_host)
     """Empty for an address without a host, such as `:8080`."""
     upstream: str | None = None
     """Address of the scripted upstream; None if there is none."""
@@ -45,8 +46,8 @@ class Launch:
 
     @property
     def reachable_host(self) -> str:
-        """The host at which the harness expects the daemon."""
-        return self.host or "127.0.0.1"
+        """The host at which the harness expects the daemon, unless it announces another one."""
+        return self.host or loopback_host()
 
     @property
     def state(self) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memconform.datasets.files import PACKED, PieceReader, unfit
 from memconform.datasets.haystacks import Haystack
-from memconform.datasets.json_array import elements
+from memconform.datasets.json_array import array_or_lines, elements
 from memconform.datasets.jsonl import has_row
 from memconform.datasets.locomo import read_locomo
 from memconform.datasets.locomo import session_of as locomo_session
@@ -58,12 +58,13 @@ _LEVELS = ("turn", "session")
 
 
 def _first_keys(path: Path) -> frozenset[str]:
-    """The keys of a file's first element; empty unless the file is an array of objects."""
-    if path.is_dir():
+    """The keys of a file's first element; empty unless it has an array, or lines, of objects."""
+    # memini's file is one object, which may be large.
+    if path.is_dir() or _has_items(path):
         return frozenset()
     with PieceReader(path) as source:
         try:
-            first = next(elements(source), None)
+            first = next(array_or_lines(source), None)
         except UsageError:
             return frozenset()
     return frozenset(first) if isinstance(first, dict) else frozenset()

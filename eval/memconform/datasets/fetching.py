@@ -15,6 +15,8 @@ from memconform import __version__
 from memconform.datasets.files import unreadable
 from memconform.datasets.sources import DownloadSource, SourceFile
 from memconform.errors import UsageError
+from memconform.network import proxy_for
+from memconform.network_transport import ShellTransport
 
 State = Literal["ok", "missing", "different"]
 
@@ -78,9 +80,13 @@ def sha256_of(path: Path) -> str:
 def http_client() -> httpx.Client:
     """Build a client for downloads, which follows redirects and accepts no compression.
 
+    It takes proxy and certificates from the environment.
+
     Connecting, and each wait for bytes, may take `_TIMEOUT`; a whole download has no limit.
     """
     return httpx.Client(
+        transport=ShellTransport(),
+        trust_env=False,
         follow_redirects=True,
         timeout=_TIMEOUT,
         # Compressed bytes do not match the pinned digest, and cannot be resumed in the middle.
@@ -241,11 +247,16 @@ def _failed(file: PinnedFile, target: IO[bytes], error: Exception) -> UsageError
     reason = str(error) or type(error).__name__
     match error:
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
+            proxy = proxy_for(str(error.request.url), os.environ)
+            by_way = "" if proxy is None else f" by way of the proxy {proxy}"
+            hint = _certificate_hint(reason)
+            if proxy is not None:
+                hint += f"check {proxy.variable}, or list the host in NO_PROXY; "
             return UsageError(
-                f"cannot reach {error.request.url.host}: {reason}",
+                f"cannot reach {error.request.url.host}{by_way}: {reason}",
                 code="fetch_offline",
-                hint="run it again with a network; or copy the file from a machine that has one,"
-                " and check its digest with `memconform datasets verify`",
+                hint=f"{hint}run it again with a network; or copy the file from a machine that has"
+                " one, and check its digest with `memconform datasets verify`",
                 excerpt=_by_hand(file),
             )
         case httpx.UnsupportedProtocol():
@@ -254,6 +265,12 @@ def _failed(file: PinnedFile, target: IO[bytes], error: Exception) -> UsageError
             return _incomplete(file, target, reason)
         case _:
             return _refused(file, reason)
+
+
+def _certificate_hint(reason: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" not in reason:
+        return ""
+    return "set SSL_CERT_FILE to a PEM file with the certificates of this network; "
 
 
 def _incomplete(file: PinnedFile, target: IO[bytes], reason: str) -> UsageError:

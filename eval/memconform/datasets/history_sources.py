@@ -17,8 +17,9 @@ from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
-from memconform.datasets.json_array import elements
-from memconform.datasets.rows import answer_text, reason_of, text, texts
+from memconform.datasets.json_array import array_or_lines
+from memconform.datasets.longmemeval import NESTED, listed_sessions
+from memconform.datasets.rows import answer_text, reason_of, text, texts, unpacked
 from memconform.errors import UsageError
 
 _TYPES = {
@@ -122,11 +123,12 @@ def _locating(path: Path, number: int) -> Iterator[None]:
 
 def _elements(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with PieceReader(path) as source:
-        for number, row in enumerate(elements(source)):
+        for number, row in enumerate(array_or_lines(source)):
             with _locating(path, number):
                 if not isinstance(row, dict):
                     raise TypeError("is not an object")
-            yield number, row
+                nested = unpacked(row, NESTED)
+            yield number, nested
 
 
 def _first_keys(path: Path) -> set[str]:
@@ -156,11 +158,7 @@ def _longmemeval_case(row: dict[str, Any]) -> HistoryQuestion:
 
 def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]]:
     """A haystack's dates and turns by session; of a repeated session the last one counts."""
-    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
-    return {
-        name: (day, turns)
-        for name, day, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
-    }
+    return {name: (day, turns) for name, day, turns in listed_sessions(row)}
 
 
 # --- the released parts
@@ -239,9 +237,12 @@ def _case(
     if session is None:
         return DroppedEntry(name, "no human-checked session answers it")
     parts = _parts(session)
+    days = _days(task, content, len(parts))
+    if len(days) != len(parts):
+        raise ValueError(f"question {name!r}: {len(parts)} sessions, but {len(days)} dates")
     evidence = tuple(
         EvidenceSession(f"answer_{part}", turns, day)
-        for (part, turns), day in zip(parts, _days(task, content, len(parts)), strict=True)
+        for (part, turns), day in zip(parts, days, strict=True)
     )
     return HistoryQuestion(
         id=name,

@@ -6,14 +6,15 @@ released scripts ignore them.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PieceReader, lines, unfit
 from memconform.datasets.json_array import elements
+from memconform.datasets.reasoning import strip_reasoning
 from memconform.datasets.rows import reason_of, text
 
 _HINT = 'write one {"question_id": "…", "hypothesis": "…"} a line'
@@ -29,6 +30,17 @@ class Hypotheses:
     repeated: list[str] = field(default_factory=list)
     """Ids that occur again with the same answer; each counts once."""
     sha256: str = ""
+    prediction: str | None = None
+    """The key that they were read from, in a file of LoCoMo's own code."""
+    reasoning: list[str] = field(default_factory=list)
+    """Ids of answers that contain, or contained, a block of reasoning."""
+    is_stripped: bool = False
+    """Whether their reasoning was removed."""
+
+    def without_reasoning(self) -> "Hypotheses":
+        """The answers without their blocks of reasoning."""
+        stripped = {name: strip_reasoning(self.answers[name]) for name in self.reasoning}
+        return replace(self, answers=self.answers | stripped, is_stripped=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +60,46 @@ def read_hypotheses(path: Path) -> Hypotheses:
         UsageError: `dataset_invalid`, naming the line, for a row without a text, or for an id that
             has two different answers; `dataset_unreadable`, `dataset_too_large`.
     """
+    with PieceReader(path) as source:
+        hypotheses = collect_answers(path, _answers(source), _HINT)
+        return replace(hypotheses, sha256=source.sha256)
+
+
+def _answers(source: PieceReader) -> Iterator[tuple[str, str, str]]:
+    for place, row in _rows(source):
+        [name, answer] = _texts(source.path, place, row, _HINT, "question_id", "hypothesis")
+        yield place, name, answer
+
+
+def collect_answers(
+    path: Path,
+    rows: Iterable[tuple[str, str, str]],
+    hint: str,
+    sha256: str = "",
+    prediction: str | None = None,
+) -> Hypotheses:
+    """The answers in rows of a place in the file, a question id and an answer.
+
+    Raises:
+        UsageError: as `read_hypotheses`.
+    """
     answers: dict[str, str] = {}
     places: dict[str, str] = {}
     repeated: list[str] = []
-    with PieceReader(path) as source:
-        for place, row in _rows(source):
-            name, answer = _texts(path, place, row, _HINT, "question_id", "hypothesis")
-            if answers.setdefault(name, answer) != answer:
-                raise unfit(
-                    path,
-                    f"{place}: {name!r} has another answer than on {places[name]}",
-                    "keep one answer for each question",
-                )
-            if name in places:
-                repeated.append(name)
-            places.setdefault(name, place)
-        sha256 = source.sha256
+    for place, name, answer in rows:
+        if answers.setdefault(name, answer) != answer:
+            raise unfit(
+                path,
+                f"{place}: {name!r} has another answer than on {places[name]}",
+                "keep one answer for each question",
+            )
+        if name in places:
+            repeated.append(name)
+        places.setdefault(name, place)
     if not answers:
-        raise unfit(path, "holds no answer", _HINT)
-    return Hypotheses(path, answers, repeated, sha256)
+        raise unfit(path, "holds no answer", hint)
+    reasoning = [name for name, answer in answers.items() if strip_reasoning(answer) != answer]
+    return Hypotheses(path, answers, repeated, sha256, prediction, reasoning)
 
 
 def read_label_log(path: Path) -> LabelLog:

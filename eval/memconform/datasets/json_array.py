@@ -1,4 +1,4 @@
-"""Streaming the elements of a JSON array from a file of any size."""
+"""Streaming the elements of a JSON array, or of JSON lines, from a file of any size."""
 
 import codecs
 import json
@@ -34,6 +34,28 @@ def elements(source: PieceReader) -> Iterator[JsonValue]:
     text = _Text(source)
     if text.next_sign() != "[":
         raise text.fault("is not a JSON array")
+    yield from _array(text)
+
+
+def array_or_lines(source: PieceReader) -> Iterator[JsonValue]:
+    """Yield the elements of a JSON array, or the objects of a file of JSON lines.
+
+    Dataset hubs export an array as lines.
+
+    Raises:
+        UsageError: as `elements`.
+    """
+    text = _Text(source)
+    if text.next_sign() == "[":
+        yield from _array(text)
+        return
+    while sign := text.next_sign():
+        if sign != "{":
+            raise text.fault("is neither a JSON array nor JSON lines")
+        yield text.element()
+
+
+def _array(text: "_Text") -> Iterator[JsonValue]:
     text.at += 1
     if text.next_sign() == "]":
         text.at += 1

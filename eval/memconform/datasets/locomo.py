@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
-from memconform.datasets.json_array import elements
+from memconform.datasets.json_array import array_or_lines
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer_text, reason_of, text, texts
+from memconform.datasets.rows import answer_text, objects, reason_of, text, texts, unpacked
+from memconform.errors import UsageError
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category numbers of the file; the paper lists the categories in another order."""
@@ -47,11 +48,9 @@ def read_locomo_conversations(source: PieceReader) -> Iterator[Conversation]:
 
 
 def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Iterator[_Read]:
-    for number, sample in enumerate(elements(source)):
-        if not isinstance(sample, dict) or not (
-            isinstance(sample.get("conversation"), dict) and isinstance(sample.get("qa"), list)
-        ):
-            raise unfit(source.path, f"element {number} is not a LoCoMo conversation")
+    for number, sample in _samples(source):
+        if not isinstance(sample.get("conversation"), dict):
+            raise _other(source, number)
         try:
             yield read(sample)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -60,20 +59,36 @@ def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Itera
             ) from error
 
 
+def _samples(source: PieceReader) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The conversations with their numbers."""
+    for number, sample in enumerate(array_or_lines(source)):
+        if not isinstance(sample, dict):
+            raise _other(source, number)
+        try:
+            conversation = unpacked(sample, ("conversation", "qa"))
+        except ValueError as error:
+            raise unfit(source.path, f"element {number}: {error}") from error
+        if not isinstance(conversation.get("qa"), list):
+            raise _other(source, number)
+        yield number, conversation
+
+
+def _other(source: PieceReader, number: int) -> UsageError:
+    return unfit(source.path, f"element {number} is not a LoCoMo conversation")
+
+
 def read_locomo_questions(source: PieceReader) -> Iterator[tuple[str, Question]]:
     """Yield every question with its conversation, also those whose evidence resolves to no turn.
 
     Raises:
         UsageError: naming the invalid conversation and question (`dataset_invalid`).
     """
-    for number, sample in enumerate(elements(source)):
-        if not isinstance(sample, dict) or not isinstance(sample.get("qa"), list):
-            raise unfit(source.path, f"element {number} is not a LoCoMo conversation")
+    for _, sample in _samples(source):
         index = 0
         try:
             name = text(sample, "sample_id")
             for index, row in enumerate(sample["qa"]):
-                yield name, _query(f"{name}#{index}", row)
+                yield name, _query(f"{name}#{index}", _object(row))
         except (KeyError, TypeError, AttributeError) as error:
             raise unfit(
                 source.path,
@@ -93,7 +108,7 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
     for index, row in enumerate(sample["qa"]):
         query_id = f"{name}#{index}"
         try:
-            evidence = " ".join(texts(row, "evidence"))
+            evidence = " ".join(texts(_object(row), "evidence"))
             # Some contain two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
             gold = _TURN.findall(evidence)
             query = _query(query_id, row)
@@ -115,10 +130,10 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
 def _sessions(conversation: Mapping[str, Any]) -> dict[int, tuple[str, list[dict[str, Any]]]]:
     """Date and turns of each session, by its number, in order."""
     numbers = {
-        int(match[1]): turns
+        int(match[1]): objects(conversation, key)
         for key, turns in conversation.items()
-        # 16 keys of dates have no session.
-        if (match := _SESSION.fullmatch(key))
+        # 16 keys of dates have no session; hubs write null for keys that another one has.
+        if (match := _SESSION.fullmatch(key)) and turns is not None
     }
     return {
         number: (text(conversation, f"session_{number}_date_time"), turns)
@@ -170,6 +185,12 @@ def _session(number: int, date: str, turns: list[dict[str, Any]]) -> Item:
     return Item(id=f"D{number}", text="\n".join(lines), group=f"D{number}", date=date)
 
 
+def _object(row: Any) -> dict[str, Any]:  # noqa: ANN401 - it is JSON
+    if not isinstance(row, dict):
+        raise TypeError("it is not an object")
+    return row
+
+
 def _query(query_id: str, row: dict[str, Any]) -> Question:
     # Of 446 adversarial rows, 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5
@@ -187,6 +208,6 @@ def _query(query_id: str, row: dict[str, Any]) -> Question:
 
 def _category(row: dict[str, Any]) -> str:
     number = row["category"]
-    if isinstance(number, bool) or number not in CATEGORIES:
+    if not isinstance(number, int) or isinstance(number, bool) or number not in CATEGORIES:
         raise TypeError(f"'category' must be a number from 1 to 5, not {number!r}")
     return CATEGORIES[number]

@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeVar
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
-from memconform.datasets.json_array import elements
+from memconform.datasets.json_array import array_or_lines
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer_text, reason_of, text, texts
+from memconform.datasets.rows import answer_text, objects, reason_of, text, texts, unpacked
 
 SessionDoc = Literal["full", "user-only", "dated", "official"]
 """A session's text: every turn as `role: content`; the user's turns only, or all if there are none;
@@ -24,6 +24,9 @@ _KEYS = {
     "question_id", "question_type", "question", "answer", "question_date", "haystack_dates",
     "haystack_session_ids", "haystack_sessions", "answer_session_ids",
 }  # fmt: skip
+
+NESTED = ("haystack_dates", "haystack_session_ids", "haystack_sessions", "answer_session_ids")
+"""Lists, which some hubs export as JSON in a text."""
 
 
 def read_longmemeval(
@@ -49,7 +52,7 @@ def read_longmemeval_conversations(source: PieceReader) -> Iterator[Conversation
 
 
 def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Iterator[_Read]:
-    for number, row in enumerate(elements(source)):
+    for number, row in enumerate(array_or_lines(source)):
         if not isinstance(row, dict) or not row.keys() >= _KEYS:
             missing = _KEYS - row.keys() if isinstance(row, dict) else _KEYS
             raise unfit(
@@ -57,11 +60,41 @@ def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Itera
                 f"element {number} is not a LongMemEval question: {min(missing)!r} is missing",
             )
         try:
-            yield read(row)
+            yield read(unpacked(row, NESTED))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise unfit(
-                source.path, f"question {row['question_id']!r}: {reason_of(error)}"
+                source.path,
+                f"element {number}, question {row['question_id']!r}: {reason_of(error)}",
             ) from error
+
+
+def read_longmemeval_rows(source: PieceReader) -> Iterator[dict[str, Any]]:
+    """Yield the questions of a file as they are in it.
+
+    Raises:
+        UsageError: as `read_longmemeval`.
+    """
+    yield from _each(source, lambda row: row)
+
+
+def listed_sessions(row: Mapping[str, Any]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Id, date and turns of each session of a haystack, in its order.
+
+    Raises:
+        KeyError, TypeError: as `texts`.
+        ValueError: if the three lists differ in their lengths.
+    """
+    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
+    sessions = row["haystack_sessions"]
+    if not isinstance(sessions, list):
+        raise TypeError("'haystack_sessions' must be a list of sessions")
+    if not len(ids) == len(dates) == len(sessions):
+        raise ValueError(
+            f"{len(sessions)} haystack_sessions, but {len(dates)} haystack_dates and {len(ids)}"
+            " haystack_session_ids"
+        )
+    for session_id, date, turns in zip(ids, dates, sessions, strict=True):
+        yield session_id, date, objects({f"session {session_id}": turns}, f"session {session_id}")
 
 
 def official_gold(haystack: Haystack) -> tuple[str, ...]:
@@ -94,8 +127,7 @@ def official_items(row: Mapping[str, Any], level: Level) -> Iterator[Item]:
 
     Sessions that are listed twice are in it twice.
     """
-    listed = (row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"])
-    for session_id, date, turns in zip(*listed, strict=True):
+    for session_id, date, turns in listed_sessions(row):
         yield from _items(session_id, date, turns, level, "official")
 
 
@@ -133,11 +165,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
 
 def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]]:
     """Date and turns of each session; 13 haystacks contain one twice, of which the last counts."""
-    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
-    return {
-        session_id: (date, turns)
-        for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
-    }
+    return {session_id: (date, turns) for session_id, date, turns in listed_sessions(row)}
 
 
 def _conversation(row: dict[str, Any]) -> Conversation:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from platformdirs import user_data_path
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -20,6 +19,7 @@ from memconform.datasets.benchmarks import formats
 from memconform.datasets.files import PACKED, PieceReader, read_text
 from memconform.datasets.registry import shipped_folder
 from memconform.errors import UsageError, nearest
+from memconform.user_cache import downloads_folder
 from memconform.validation import validation_faults
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
@@ -102,7 +102,7 @@ class DownloadSource(_Table):
 def data_folder() -> Path:
     """The default folder that files are fetched to and looked up in."""
     named = os.environ.get(DATA_VARIABLE)
-    return Path(named) if named else user_data_path("memconform") / "datasets"
+    return Path(named) if named else downloads_folder()
 
 
 def fetched(name: str) -> Path | None:

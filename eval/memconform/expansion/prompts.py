@@ -5,16 +5,15 @@ The kinds and the forms of their results are those of LongMemEval's index expans
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
-from memconform.contract.strict_json import decode
 from memconform.contract.wire import JsonValue
 from memconform.llm.chat import ChatRequest, Message, fence_line
+from memconform.llm.replies import decode_reply
 
 Kind = Literal[
     "session-summ",
@@ -170,10 +169,7 @@ def parse_expansion(kind: Kind, text: str) -> JsonValue:
             around it, other keys, an empty summary, a date that does not exist.
     """
     key = TASKS[kind].key
-    try:
-        reply = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    reply = decode_reply(text)
     if not isinstance(reply, dict) or reply.keys() != {key}:
         raise ValueError(f"not an object with {key!r} alone")
     value = reply[key]

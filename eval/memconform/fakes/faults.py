@@ -207,6 +207,7 @@ STATE_FAULTS = (
     "miscounts",
     "stays_pending",
     "not_searchable",
+    "indexes_late",
     "truncates",
     "mode_not_served",
     "ignores_prefix",

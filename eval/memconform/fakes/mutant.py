@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from memconform.daemons.build import ensure_built
 from memconform.daemons.manifest import Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
+from memconform.daemons.ports import bracketed, loopback_host
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
 from memconform.daemons.tasks import finish
@@ -170,7 +171,8 @@ def _write(mutation: Mutation, folder: Path) -> None:
 def _behind_proxy(serve: Serve) -> Serve:
     # The daemon's address behind the proxy: any port, or one that the proxy chooses.
     port = "0" if serve.port == "announced" else "@port@"
-    address = {"{addr}": f"127.0.0.1:{port}", "{port}": port, "{host}": "127.0.0.1"}
+    host = loopback_host()
+    address = {"{addr}": f"{bracketed(host)}:{port}", "{port}": port, "{host}": host}
     argv = [*_PROXY, "--mutation", "{state_dir}/../mutation.json", "--"]
     for part in serve.argv:
         for name, value in address.items():
@@ -204,7 +206,11 @@ class MutantUrlRunner(SdkRunner):
         async with self._runner.serve(launch) as daemon:
             parts = urlsplit(daemon.base_url)
             argv = [
-                part.format(python=sys.executable, addr="127.0.0.1:0", state_dir=launch.folder)
+                part.format(
+                    python=sys.executable,
+                    addr=f"{bracketed(loopback_host())}:0",
+                    state_dir=launch.folder,
+                )
                 for part in _PROXY
             ]
             argv += ["--mutation", str(launch.folder / "mutation.json")]

@@ -133,7 +133,7 @@ class Mutation(_Strict):
     """Written to standard error for each affected exchange."""
     before_start: Annotated[str, Field(description="A glob")] = ""
     """Files of the state folder to remove before the daemon starts."""
-    announcement: str = "listening on http://127.0.0.1:{port}"
+    announcement: str = "listening on http://{host}:{port}"
     # The daemon's source.
     source: Annotated[dict[str, list[SourceEdit]], BeforeValidator(_by_sdk)] = Field(
         default_factory=dict

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from memconform.daemons.ports import loopback_host
 from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 _CHUNKS = [
@@ -75,4 +76,6 @@ def null_server() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve_forever(answer, "127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
+    asyncio.run(
+        serve_forever(answer, loopback_host(), int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    )

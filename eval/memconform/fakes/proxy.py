@@ -20,7 +20,7 @@ from typing import Literal
 
 import h11
 
-from memconform.daemons.ports import free_port, is_open, listens
+from memconform.daemons.ports import bracketed, free_port, is_open, listens, loopback_host
 from memconform.fakes.mutation import Mutation
 from memconform.fakes.relay import Connection, MutationCounter
 
@@ -46,12 +46,13 @@ async def _start(
     if not any(_PORT in argument for argument in command):
         child = await _start_child(command, mutation)
         return child, await _read_address(child)
-    port = free_port("127.0.0.1")
+    host = loopback_host()
+    port = free_port(host)
     child = await _start_child([a.replace(_PORT, str(port)) for a in command], mutation)
     while child.returncode is None:
         # Checks who listens: another process may have taken the free port by now.
-        if is_open("127.0.0.1", port) and listens(child.pid, port):
-            return child, ("127.0.0.1", port)
+        if is_open(host, port) and listens(child.pid, host, port):
+            return child, (host, port)
         await asyncio.sleep(0.02)
     return child, None
 
@@ -114,14 +115,15 @@ async def _main() -> int:
 
     host, _, port = options.addr.rpartition(":")
     # Without a host, asyncio would listen on all interfaces.
-    host = "0.0.0.0" if mutation.everywhere else host or "127.0.0.1"  # noqa: S104 - the fault
+    loopback = host.strip("[]") or loopback_host()
+    host = "0.0.0.0" if mutation.everywhere else loopback  # noqa: S104 - the fault
     server = await asyncio.start_server(connected, host, int(port), backlog=512)
     if not mutation.ignore_term:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     bound = server.sockets[0].getsockname()[1]
-    announcement = mutation.announcement.format(port=bound)
+    announcement = mutation.announcement.format(host=bracketed(loopback), port=bound)
     sys.stdout.write(f"{announcement}\n")
     sys.stdout.flush()
     ends = [asyncio.ensure_future(event.wait()) for event in (die, stop)]

@@ -35,6 +35,8 @@ from memconform.fakes.faults import (
 )
 from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
+LATE_SEARCHES = 12
+"""Searches that find nothing before a daemon that `indexes_late` finds everything."""
 _TERM = re.compile(r"[a-z0-9]+")
 
 
@@ -81,6 +83,7 @@ class ScriptedDaemon:
         self._fault = fault
         self._on = on
         self._note = note
+        self.searches = 0
         self._brains: dict[str, ScriptedBrain] = {}
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
@@ -191,6 +194,8 @@ class ScriptedDaemon:
         chunks = brain.search(
             query, int(body.get("topK", 10)), filters.get("paths"), prefix, sessions
         )
+        if self._fault == "indexes_late" and self.searches <= LATE_SEARCHES:
+            chunks = []
         if strikes and self._fault in RANKING_FAULTS:
             chunks = RANKING_FAULTS[self._fault](chunks)
         mode = "bm25" if body.get("mode") == "auto" else body.get("mode")
@@ -241,6 +246,7 @@ class ScriptedDaemon:
         self, brain: ScriptedBrain, body: dict[str, Any], exchange: RawExchange
     ) -> None:
         query = body["query"]
+        self.searches += 1
         self._take_note(query, body)
         if self._strikes(query, body) and self._fault in EXCHANGE_FAULTS:
             await EXCHANGE_FAULTS[self._fault](exchange)

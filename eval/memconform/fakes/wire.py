@@ -81,8 +81,9 @@ async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: boo
     stop = asyncio.Event()
     on_term = (lambda: None) if stubborn else stop.set
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
+    host = host.removeprefix("[").removesuffix("]")
     async with serving(handler, host, port) as bound:
-        sys.stdout.write(f"listening on http://{host}:{bound}\n")
+        sys.stdout.write(f"listening on http://{f'[{host}]' if ':' in host else host}:{bound}\n")
         sys.stdout.flush()
         await stop.wait()
 
@@ -111,7 +112,7 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(connected, host, port)
+    server = await asyncio.start_server(connected, host.strip("[]"), port)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

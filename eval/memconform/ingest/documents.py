@@ -13,6 +13,9 @@ from memconform.datasets.corpus import corpus_files
 from memconform.datasets.model import Dataset
 from memconform.errors import UsageError
 
+_BATCH_DOCUMENTS = 256
+_BATCH_BYTES = 4 * 2**20
+
 CONTENT_LIMIT = 8 * 2**20
 """The contract's limit for one document, in bytes."""
 
@@ -125,3 +128,18 @@ class InMemoryCorpus:
     def documents(self) -> Iterable[Document]:
         """Return the documents."""
         return self.items
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Split documents into batches that one request each may send."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        too_large = size + len(document.content) > _BATCH_BYTES
+        if batch and (too_large or len(batch) == _BATCH_DOCUMENTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += len(document.content)
+    if batch:
+        yield batch

@@ -69,51 +69,31 @@ def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
             yield document.path, query
 
 
-async def unsettled_mode(
-    client: ContractClient,
-    brain: str,
-    query: str,
-    modes: Iterable[Mode],
-    claimed: Sequence[Mode] | None,
-) -> DaemonError | None:
-    """The first mode that is not served as itself, or auto not as hybrid though that is claimed.
-
-    A daemon that embeds in the background serves other modes until it has finished.
-    """
-    for mode in modes:
-        answer, _ = await client.search(brain, SearchRequest(query=query, top_k=1, mode=mode))
-        served = answer.trace.effective_mode
-        expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
-        if served is not None and expected not in (Mode.AUTO, served):
-            claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
-            return DaemonError(
-                f"mode {mode.value} is still served as {served.value}{claim}",
-                code="index_incomplete",
-                hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
-                " as the embedder's address, and see the daemon's log",
-            )
-    return None
-
-
 async def find_legs(
     client: ContractClient,
     counts: Brain,
     query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
+    *,
+    settled: bool = False,
 ) -> Legs:
     """Determine the modes in which to prove an index: for a fused mode, its legs.
 
     Fusion would hide a missing document: one that only a single leg finds is still ranked, but
-    lower.
+    lower. With `settled`, each mode must be served as itself, and auto as hybrid if that is
+    claimed: a daemon that embeds in the background serves other modes until it has finished.
 
     Raises:
         CallError: if a mode is not served.
-        DaemonError: `index_incomplete` if a search uses vectors that some chunks lack.
+        DaemonError: `index_incomplete` if a search uses vectors that some chunks lack, or if a mode
+            is not `settled`.
     """
     legs: dict[Mode, Mode | None] = {}
     for mode in modes:
         effective = await _effective_mode(client, counts, query, mode)
+        if settled:
+            _require_settled(mode, effective, claimed)
         # A mode that no trace confirms is proven as it was requested.
         candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective or mode,)
         available = [
@@ -128,6 +108,19 @@ async def find_legs(
         legs |= dict[Mode, Mode | None](zip(available, available, strict=True))
     keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
     return Legs(tuple(legs), keyword)
+
+
+def _require_settled(mode: Mode, served: Mode | None, claimed: Sequence[Mode] | None) -> None:
+    expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
+    if served is None or expected in (Mode.AUTO, served):
+        return
+    claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
+    raise DaemonError(
+        f"mode {mode.value} is still served as {served.value}{claim}",
+        code="index_incomplete",
+        hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
+        " as the embedder's address, and see the daemon's log",
+    )
 
 
 async def _serves(

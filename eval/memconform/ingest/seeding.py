@@ -12,21 +12,22 @@ from itertools import chain
 from typing import Literal
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError
-from memconform.contract.core import NO_CHUNKS, Brain, Ingested, IngestFile
+from memconform.client.failures import CallError
+from memconform.contract.core import Brain, Ingested, IngestFile
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, RestartableDaemon, SdkRunner
 from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.counts import incomplete, require_counts, wait_until_indexed
-from memconform.ingest.documents import Corpus, Document
-from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.legs import (
-    find_legs,
-    honours_filters,
-    matching_queries,
-    unsettled_mode,
+from memconform.ingest.counts import (
+    incomplete,
+    require_acknowledged,
+    require_counts,
+    wait_until_indexed,
 )
+from memconform.ingest.documents import Corpus, Document, batches
+from memconform.ingest.indexing import SYSTEM_CLOCK, Clock, IndexingTime
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.legs import find_legs, honours_filters, matching_queries
 from memconform.ingest.proof import IndexProver
 from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
@@ -41,18 +42,10 @@ _BY_POSITION = (
     "fix the order (core.search.order), or measure with --rank-by position or [dialect] rank_by ="
     ' "position", which report the violation; no question was asked'
 )
-_PAUSE_SECONDS = 0.2
-_LONGEST_PAUSE_SECONDS = 5.0
-"""Pauses between attempts to prove an index of which the daemon does not say what is pending."""
-_PASSING_FAULTS = ("not_searchable", "index_incomplete", "bad_trace")
-"""Codes of a failed proof that may only mean that indexing has not finished. A daemon that embeds
-in the background was seen to report mode hybrid without an embedder until it had finished; in one
-of 40 starts its first search by vectors came before them, and found nothing (`NO_CHUNKS`)."""
-_WITHOUT_RERANKER = "without reranking"
-"""In a `bad_trace` that lasts: a reranker is not waited for, because it indexes nothing."""
-
-_BATCH_DOCUMENTS = 256
-_BATCH_BYTES = 4 * 2**20
+_IN_THE_BACKGROUND = (
+    "if the daemon indexes in the background, set [seed] timeout_s = 60 in its sdk.toml, for which"
+    " the proof is repeated; otherwise "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +80,8 @@ async def seeded_brain(  # noqa: PLR0917 - what is filled, and with what
     brain: str,
     corpus: Corpus,
     modes: Iterable[Mode],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[SeededBrain]:
     """Recreate `brain`, ingest a corpus, and prove that every document is found in `modes`.
 
@@ -96,13 +91,19 @@ async def seeded_brain(  # noqa: PLR0917 - what is filled, and with what
             not find (`not_searchable`) the documents. An incomplete index would show up as a low
             score.
     """
-    async with filled_brain(client, runner, daemon, brain, corpus) as filled:
+    async with filled_brain(client, runner, daemon, brain, corpus, clock=clock) as filled:
         yield await filled.prove(modes)
 
 
 @asynccontextmanager
 async def filled_brain(
-    client: ContractClient, runner: SdkRunner, daemon: Daemon, brain: str, corpus: Corpus
+    client: ContractClient,
+    runner: SdkRunner,
+    daemon: Daemon,
+    brain: str,
+    corpus: Corpus,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator["FilledBrain"]:
     """Recreate `brain` and ingest a corpus; each mode is then proven for itself.
 
@@ -114,7 +115,7 @@ async def filled_brain(
     documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
     with IngestedDocuments() as ingested:
-        yield await _Seeder(client, runner, daemon, brain, ingested).fill(documents)
+        yield await _Seeder(client, runner, daemon, brain, ingested, clock).fill(documents)
 
 
 @asynccontextmanager
@@ -155,7 +156,10 @@ class FilledBrain:
     """Words of a document."""
     elapsed: float
     """Seconds of ingestion."""
+    settled_after: float
+    """Seconds from then until nothing was pending."""
     leased: bool
+    indexing: IndexingTime
     _proven: set[Mode] = field(default_factory=set, init=False)
     """Legs in which every document was found."""
 
@@ -172,19 +176,29 @@ class FilledBrain:
         """
         seeder = self.seeder
         with seeder.failing(self.doing):
-            prover, proof, indexed_after = await seeder.prove(
-                self.counts, self.query, list(modes), self._proven
-            )
-        self._proven.update(prover.legs)
+            proof = await seeder.prove(self, list(modes), self._proven)
+        self.counts = proof.counts
+        self._proven.update(proof.prover.legs)
         record = SeedRecord(
             documents=len(self.documents),
             chunks=self.counts.chunks,
             vectors=self.counts.vectors,
-            took_ms=(self.elapsed + indexed_after) * 1e3,
-            proof=proof,
+            took_ms=(self.elapsed + proof.indexed_after) * 1e3,
+            proof=proof.record,
             leased=self.leased,
         )
-        return SeededBrain(record, self.counts, self.documents, prover)
+        return SeededBrain(record, self.counts, self.documents, proof.prover)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """What the attempt that succeeded proved."""
+
+    counts: Brain
+    prover: IndexProver
+    record: ProofRecord
+    indexed_after: float
+    """Seconds from the last document until it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +210,7 @@ class _Seeder:
     daemon: Daemon
     brain: str
     ingested: IngestedDocuments
+    clock: Clock = SYSTEM_CLOCK
 
     async def fill(self, documents: Iterable[Document]) -> FilledBrain:
         """Recreate and fill the brain; raises as `filled_brain`."""
@@ -226,9 +241,9 @@ class _Seeder:
 
     async def _filled(self, elapsed: float, lease: str | None) -> FilledBrain:
         """Wait until nothing is pending, and compare counts; `elapsed` are the seconds so far."""
-        started = time.perf_counter()
-        counts = await wait_until_indexed(self.client, self.brain, self._patience)
-        require_counts(counts, self.ingested)
+        indexing = IndexingTime(self.runner.seed.timeout_s or self.client.timeouts.gap, self.clock)
+        require_acknowledged(self.ingested)
+        counts, _ = await indexing.repeat(lambda _: self._count(indexing))
         _, query = next(matching_queries(self.ingested), ("", ""))
         if not query:
             raise UsageError(
@@ -236,20 +251,23 @@ class _Seeder:
                 code="nothing_searchable",
                 hint="use UTF-8 text; otherwise every question would be asked of an empty index",
             )
-        elapsed += time.perf_counter() - started
         leased = lease is not None and counts.description == lease
         doing = "looking into" if lease is None else "seeding"
-        return FilledBrain(self, doing, counts, query, elapsed, leased)
+        return FilledBrain(self, doing, counts, query, elapsed, indexing.elapsed, leased, indexing)
 
-    @property
-    def _patience(self) -> float:
-        """How long indexing may take after the last document, in seconds."""
-        return self.runner.seed.timeout_s or self.client.timeouts.gap
+    async def _count(self, indexing: IndexingTime) -> Brain:
+        """Wait until nothing is pending, and compare the counts with what was sent."""
+        counts = await wait_until_indexed(self.client, self.brain, indexing)
+        if counts.pending is not None and self.runner.seed.timeout_s is None:
+            # The contract requires that it finds what it has acknowledged, and what it counts.
+            indexing.close()
+        require_counts(counts, self.ingested)
+        return counts
 
     async def _ingest_all(self, documents: Iterable[Document]) -> float:
         """Send every document, and restart the daemon if it needs that; returns the seconds."""
         elapsed = 0.0
-        for batch in _batches(documents):
+        for batch in batches(documents):
             started = time.perf_counter()
             answers = await self._ingest(batch)
             elapsed += time.perf_counter() - started
@@ -303,59 +321,39 @@ class _Seeder:
             file.write_bytes(document.content)
 
     async def prove(
-        self, counts: Brain, query: str, modes: list[Mode], proven: Collection[Mode]
-    ) -> tuple[IndexProver, ProofRecord, float]:
+        self, filled: FilledBrain, modes: list[Mode], proven: Collection[Mode]
+    ) -> _Proof:
         """Prove the index in those legs of `modes` that are not `proven`.
 
-        A daemon that does not say what is pending gets time to finish.
-
-        Returns:
-            The prover, what it proved, and the seconds until the attempt that succeeded began.
+        A daemon that does not say what is pending, or whose sdk.toml gives it time, gets that to
+        finish.
         """
-        began = time.monotonic()
-        pause = _PAUSE_SECONDS
-        while True:
-            started = time.monotonic()
-            is_late = started - began > self._patience
-            try:
-                if counts.pending is None:
-                    await self._require_settled(query, modes)
-                legs = await find_legs(self.client, counts, query, modes, self.runner.modes)
-                filters = await honours_filters(
-                    self.client, self.brain, self.ingested, legs.modes[0]
-                )
-                prover = IndexProver(
-                    self.client, self.brain, self.ingested, legs,
-                    filters=filters, counted=counts.chunks is not None,
-                )  # fmt: skip
-                return prover, await prover.prove_all(proven), started - began
-            except (DaemonError, ContractViolatedError) as error:
-                is_passing = error.code in _PASSING_FAULTS or error.message.startswith(NO_CHUNKS)
-                is_lasting = not is_passing or _WITHOUT_RERANKER in str(error)
-                if counts.pending is not None or is_late or is_lasting:
-                    raise
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        known: Brain | None = filled.counts
 
-    async def _require_settled(self, query: str, modes: list[Mode]) -> None:
-        claimed = self.runner.modes
-        unsettled = await unsettled_mode(self.client, self.brain, query, modes, claimed)
-        if unsettled is not None:
-            raise unsettled
+        async def attempt(is_last: bool) -> tuple[Brain, IndexProver, ProofRecord]:  # noqa: FBT001 - as `repeat` calls it
+            nonlocal known
+            counts, known = known or await self._count(filled.indexing), None
+            legs = await find_legs(
+                self.client, counts, filled.query, modes, self.runner.modes,
+                settled=counts.pending is None or not is_last,
+            )  # fmt: skip
+            filters = await honours_filters(self.client, self.brain, self.ingested, legs.modes[0])
+            prover = IndexProver(
+                self.client, self.brain, self.ingested, legs,
+                filters=filters, counted=counts.chunks is not None,
+            )  # fmt: skip
+            return counts, prover, await prover.prove_all(proven, stops_early=not is_last)
 
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        too_large = size + len(document.content) > _BATCH_BYTES
-        if batch and (too_large or len(batch) == _BATCH_DOCUMENTS):
-            yield batch
-            batch, size = [], 0
-        batch.append(document)
-        size += len(document.content)
-    if batch:
-        yield batch
+        try:
+            (counts, prover, proof), began = await filled.indexing.repeat(attempt)
+        except DaemonError as error:
+            if error.code in ("not_searchable", "index_incomplete") and filled.indexing.is_closed:
+                error.hint = f"{_IN_THE_BACKGROUND}{error.hint}"
+            raise
+        took = filled.settled_after if began is None else began
+        if began is not None:
+            proof = proof.model_copy(update={"after_ms": began * 1e3})
+        return _Proof(counts, prover, proof, took)
 
 
 async def _ingest(

@@ -154,8 +154,8 @@ class IndexVerifier:
     def _is_listening(self) -> bool:
         """Whether the daemon's process tree listens on its port, as far as that can be seen."""
         root = getattr(self.daemon, "process", None)
-        port = urlsplit(self.daemon.base_url).port
-        return root is None or port is None or listens(root.pid, port)
+        host, port = (parts := urlsplit(self.daemon.base_url)).hostname, parts.port
+        return root is None or host is None or port is None or listens(root.pid, host, port)
 
     async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
         """Call `attempt`; raises IndexChangedError if the daemon fails to answer several times."""

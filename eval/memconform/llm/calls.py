@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+from memconform.datasets.reasoning import strip_reasoning
 from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
@@ -18,23 +19,32 @@ from memconform.llm.chat import (
     HaltingError,
     LlmError,
     NotCachedError,
-    ServiceDownError,
     TransientError,
+    Usage,
 )
+from memconform.llm.http_hooks import track_transmission
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import Endpoint, ModelName, endpoint
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
-from memconform.llm.records import ModelSettings
-from memconform.llm.replies import InvalidReplyError, cached_reply, cut_fault, repair_request
+from memconform.llm.providers import Provider
+from memconform.llm.records import ModelSettings, service_settings
+from memconform.llm.replies import (
+    REASONING_STRIPPED,
+    InvalidReplyError,
+    cached_reply,
+    cut_fault,
+    parse_text,
+    repair_request,
+)
+from memconform.llm.settings import Endpoint, endpoint
 from memconform.llm.vendors import open_model, require_priced
+from memconform.storage.provenance import note_service
 
 CacheUse = Literal["use", "off", "only"]
 _Value = TypeVar("_Value")
 
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 8.0
-_MOST_FAILURES = 5
-"""Calls in a row that failed to the end: the service is down, and the rest need not wait for it."""
 _CONNECTS = 4
 """Refused connections to a service that never answered: a wrong address stays wrong."""
 
@@ -49,19 +59,6 @@ class CallPolicy:
     """For a call with its retries; neither waiting for a slot nor opening the client counts."""
     cache: CacheUse = "use"
     allow_unpriced: bool = False
-
-
-@dataclass(slots=True)
-class _Provider:
-    """What the models of one provider share."""
-
-    limiter: Limiter
-    failures: int = 0
-    """Calls in a row that failed to the end."""
-    reached: bool = False
-    """Whether a call succeeded yet."""
-    halted: dict[str, HaltingError] = field(default_factory=dict)
-    """Why no further call to a model is made, by model."""
 
 
 @dataclass(slots=True)
@@ -84,7 +81,7 @@ class LlmSession:
     """Set when one of them ends; replaced then."""
     pending: dict[str, "asyncio.Future[Any]"] = field(default_factory=dict)
     """Calls that are made now, by their key in the cache."""
-    _providers: dict[str, _Provider] = field(default_factory=dict)
+    _providers: dict[str, Provider] = field(default_factory=dict)
     _models: list["Model"] = field(default_factory=list)
 
     def model(
@@ -112,8 +109,9 @@ class LlmSession:
             where = self.fake
         else:
             where = endpoint(name, self.env)
+            note_service(service_settings(name.provider, where))
         shared = self._providers.setdefault(
-            name.provider, _Provider(Limiter(self.policy.concurrency))
+            name.provider, Provider(Limiter(self.policy.concurrency))
         )
         opened = Model(
             session=self,
@@ -138,6 +136,8 @@ class LlmSession:
         """Close all clients, and the ledger."""
         for model in self._models:
             await model.chat.close()
+        for provider in self._providers.values():
+            provider.summarize()
         self.ledger.close()
 
 
@@ -149,7 +149,7 @@ class Model:
     name: ModelName
     traits: ModelTraits
     endpoint: Endpoint
-    provider: _Provider
+    provider: Provider
     chat: ChatModel
     cache: ReplyCache
     deadline_s: float
@@ -230,18 +230,24 @@ class Model:
     ) -> Reply[_Value]:
         next_request, fault = request, ""
         first: str | None = None
-        for _ in range(2):
+        for attempt in range(2):
             completion = await self._complete(next_request, cost)
             first = completion.text if first is None else first
+            text = strip_reasoning(completion.text)
+            if text != completion.text:
+                self.provider.notice(self.name, REASONING_STRIPPED)
             if completion.rejection:
                 fault = completion.rejection
                 continue
             try:
-                value = parse(completion.text)
+                value = parse_text(text, parse)
             except ValueError as error:
                 fault = str(error)
-                next_request = repair_request(request, completion.text, fault)
+                next_request = repair_request(request, text, fault)
                 continue
+            if attempt:
+                self.provider.notice_repair(self.name, fault)
+            self.provider.accept(self.name, request)
             if key is not None:
                 self.cache.write(key, CachedReply(completion.text, completion.served_model))
             return Reply(
@@ -255,7 +261,7 @@ class Model:
             f"{self.name} gave no usable reply, twice: {fault}", code="llm_invalid_reply"
         )
         invalid.reply = first or ""
-        raise invalid
+        raise self.provider.reject(self.name, request, invalid, fault)
 
     async def _complete(self, request: ChatRequest, cost: CallCost) -> Completion:
         """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
@@ -266,7 +272,7 @@ class Model:
         attempts = 0
         while True:
             async with self.provider.limiter.slot():
-                self._require_usable()
+                self.provider.require_usable(self.name, request)
                 begun = loop.time()
                 try:
                     completion = await self._attempt(request, left, cost)
@@ -280,9 +286,7 @@ class Model:
                     if error.throttled:
                         self.provider.limiter.throttled(min(wait, max(left, 0.0)))
                 else:
-                    self.provider.limiter.succeeded()
-                    self.provider.failures = 0
-                    self.provider.reached = True
+                    self.provider.succeeded()
                     return completion
             attempts += 1
             if (
@@ -290,9 +294,9 @@ class Model:
                 and attempts == _CONNECTS
                 and not (self.provider.reached or failure.billable)
             ):
-                raise self._unreachable(failure)
+                raise self.provider.unreachable(self.name, failure)
             if left <= 0:
-                raise self._give_up(failure)
+                raise self.provider.give_up(self.name, failure, self.deadline_s)
             backoff = min(2 * backoff, _LONGEST_BACKOFF_S)
             await asyncio.sleep(wait)
 
@@ -309,37 +313,40 @@ class Model:
     async def _call(
         self, request: ChatRequest, left: float, reserved: int, cost: CallCost
     ) -> Completion:
-        ledger, price = self.session.ledger, self.traits.price
         # Silence must leave time for another attempt.
         allowed = min(left, self.deadline_s / 2)
-        try:
-            async with asyncio.timeout(allowed):
-                completion = await self.chat.complete(request, allowed)
-        except TimeoutError as error:
-            # Nobody says whether it is charged: the reservation stays.
-            cost.add(None, reserved)
-            raise TransientError(
-                f"{self.name} did not answer in time", code="llm_timeout"
-            ) from error
-        except TransientError as error:
-            if error.billable:
-                cost.add(None, reserved)
-            else:
-                ledger.settle(reserved, 0)
-            raise
-        except LlmError as error:
-            ledger.settle(reserved, 0)
-            if isinstance(error, HaltingError):
-                self.provider.halted[self.name.model] = error
-            raise
-        spent = reserved
-        if completion.usage is not None and price is not None:
-            spent = price.cost(completion.usage)
-            ledger.settle(reserved, spent)
-        cost.add(completion.usage, spent)
+        with track_transmission() as transmission:
+            try:
+                async with asyncio.timeout(allowed):
+                    completion = await self.chat.complete(request, allowed)
+            except BaseException as error:
+                # Nobody says whether a lost reply is charged: its reservation stays.
+                if transmission.may_cost and _is_billable(error):
+                    self._settle(reserved, getattr(error, "reported", None), cost)
+                else:
+                    self.session.ledger.settle(reserved, 0)
+                if isinstance(error, HaltingError):
+                    self.provider.halt(self.name, error)
+                if not isinstance(error, TimeoutError):
+                    raise
+                raise TransientError(
+                    f"{self.name} did not answer in time"
+                    if transmission.may_cost
+                    else f"no connection to {self.name} was made in time",
+                    code="llm_timeout",
+                ) from error
+        self._settle(reserved, completion.usage, cost)
         if not completion.rejection and (cut := cut_fault(request, completion.usage)):
             return replace(completion, rejection=cut)
         return completion
+
+    def _settle(self, reserved: int, usage: Usage | None, cost: CallCost) -> None:
+        """Charge an attempt: what its tokens cost, or else all that was reserved."""
+        price, spent = self.traits.price, reserved
+        if usage is not None and price is not None:
+            spent = price.cost(usage)
+            self.session.ledger.settle(reserved, spent)
+        cost.add(usage, spent)
 
     async def _reserve(self, amount: int) -> None:
         """Reserve, once calls in flight have given back what they do not take.
@@ -359,31 +366,7 @@ class Model:
                 session.reserved += 1
                 return
 
-    def _halt(self, message: str, *, code: str, hint: str) -> ServiceDownError:
-        down = ServiceDownError(message, code=code, hint=hint)
-        self.provider.halted[self.name.model] = down
-        return down
 
-    def _unreachable(self, error: TransientError) -> HaltingError:
-        return self._halt(
-            f"{self.name} cannot be reached: {error.message}",
-            code="llm_unreachable",
-            hint="check the address that the provider's variable holds, and the network",
-        )
-
-    def _require_usable(self) -> None:
-        """Raise what ended an earlier call, if that concerns all calls: nothing more is sent."""
-        error = self.provider.halted.get(self.name.model)
-        if error is not None:
-            raise type(error)(error.message, code=error.code, hint=error.hint) from error
-
-    def _give_up(self, error: TransientError) -> LlmError:
-        self.provider.failures += 1
-        message = f"{error.message}, until the deadline of {self.deadline_s:g} s"
-        if self.provider.failures >= _MOST_FAILURES:
-            return self._halt(
-                f"{self.provider.failures} calls in a row failed: {message}",
-                code="llm_down",
-                hint="try again later; what was paid for is kept (run, judge: --resume RUN)",
-            )
-        return LlmError(message, code=error.code)
+def _is_billable(error: BaseException) -> bool:
+    """Whether a service may charge for an attempt that was sent and ended in this error."""
+    return error.billable if isinstance(error, TransientError) else not isinstance(error, LlmError)

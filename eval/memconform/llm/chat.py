@@ -122,10 +122,15 @@ class TransientError(LlmError):
         """Whether the service asked for fewer requests (429, 529)."""
         self.billable = billable
         """Whether the service may charge for it, because a reply may have been lost."""
+        self.reported: Usage | None = None
+        """Tokens of this attempt, if the service reported them with its failure."""
 
 
 class RequestRejectedError(LlmError):
     """The service refuses this request and would refuse it again, say for its length."""
+
+    details = ""
+    """The body of the refusal, which may name a parameter."""
 
 
 class HaltingError(LlmError):
@@ -168,6 +173,12 @@ class LedgerError(HaltingError):
     exit_code = ExitCode.USAGE
 
 
+class InvalidRepliesError(HaltingError):
+    """Reply after reply had the same fault: a setting is wrong, and the next one would have it."""
+
+    exit_code = ExitCode.USAGE
+
+
 class NotCachedError(HaltingError):
     """A call is not in the cache, and only cached calls are allowed."""
 
@@ -180,7 +191,8 @@ class ServiceDownError(HaltingError):
 
 HALTING_CODES = frozenset(
     (
-        *("llm_unusable", "llm_down", "llm_unreachable"),
+        *("llm_unusable", "llm_down", "llm_unreachable", "llm_invalid_replies"),
+        *("llm_proxy", "llm_certificate"),
         *("budget_spent", "ledger_unusable", "not_cached"),
     )
 )

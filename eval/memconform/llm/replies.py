@@ -1,9 +1,14 @@
 """Checks of a reply: whether it can be used, and what is asked if it cannot."""
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from memconform.contract.strict_json import RepeatedKeyError, decode
+from memconform.contract.wire import JsonValue
+from memconform.datasets.reasoning import strip_reasoning
 from memconform.llm.accounting import Reply
 from memconform.llm.cache import ReplyCache
 from memconform.llm.chat import REPAIR, ChatRequest, LlmError, Message, Usage
@@ -20,6 +25,15 @@ _MOST_CHARACTERS_PER_TOKEN = 8
 """English has about 4, and code with much white space less than 8."""
 _REPAIRED_CHARS = 2000
 """Of an invalid reply, shown to the model again."""
+
+
+REASONING_STRIPPED = "replies hold their reasoning, which is not read"
+"""The notice about a model whose service does not separate reasoning from the answer."""
+_FENCES = ("```", "~~~")
+_INFO = re.compile(r"[\w+.-]*[ \t\r]*")
+"""The language after a fence."""
+_SEARCHED_CHARACTERS = 20_000
+"""Of an invalid reply, in which objects are counted."""
 
 
 class InvalidReplyError(LlmError):
@@ -40,13 +54,73 @@ def cached_reply(
     if entry is None:
         return None
     try:
-        value = parse(entry.text)
+        value = parse_text(strip_reasoning(entry.text), parse)
     except ValueError as error:
         _log.warning("a cached reply is invalid and is asked for again", error=str(error))
         return None
     return Reply(
         value=value, served_model=entry.served_model, cached=True, usage=Usage(0, 0), cost=0
     )
+
+
+def parse_text(text: str, parse: Callable[[str], _Value]) -> _Value:
+    """The value of a reply without its reasoning.
+
+    Raises:
+        ValueError: as `parse`, and if nothing but reasoning was there.
+    """
+    if not text.strip():
+        raise ValueError("it is reasoning alone, without an answer")
+    return parse(text)
+
+
+def unfence(text: str) -> str:
+    """The content of a Markdown fence, where a reply is one fence and nothing else."""
+    reply = text.strip()
+    for mark in _FENCES:
+        content = reply.removeprefix(mark).removesuffix(mark)
+        if len(content) == len(reply) - 2 * len(mark) and mark not in content:
+            first, _, rest = content.partition("\n")
+            return rest if rest and _INFO.fullmatch(first) else content.removeprefix("json")
+    return text
+
+
+def decode_reply(text: str) -> JsonValue:
+    """The JSON of a reply, which may stand in one Markdown fence.
+
+    Prose around it stays invalid, although a reader would see which object is meant: a judge that
+    quotes an answer's own verdict and rejects it in words would be taken by the quotation.
+
+    Raises:
+        ValueError: for anything else than one JSON value; it says whether there is prose around
+            it, or more than one.
+    """
+    content = unfence(text).strip()
+    try:
+        return decode(content)
+    except RepeatedKeyError as error:
+        raise ValueError(f"ambiguous: {error}") from error
+    except json.JSONDecodeError as error:
+        match _count_objects(content[:_SEARCHED_CHARACTERS]):
+            case 0:
+                raise ValueError(f"not one JSON object: {error}") from error
+            case 1:
+                raise ValueError("there is prose around the JSON object") from error
+            case count:
+                raise ValueError(f"ambiguous: it holds {count} JSON objects") from error
+
+
+def _count_objects(text: str) -> int:
+    """JSON objects in a text, without those inside others."""
+    count = position = 0
+    decoder = json.JSONDecoder()
+    while (position := text.find("{", position)) >= 0:
+        try:
+            _, position = decoder.raw_decode(text, position)
+            count += 1
+        except (ValueError, RecursionError):
+            position += 1
+    return count
 
 
 def cut_fault(request: ChatRequest, usage: Usage | None) -> str:

@@ -4,51 +4,24 @@ OpenAI's client alone takes 0.3 s to import, and seconds on a busy machine.
 """
 
 import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from memconform.errors import UsageError
-from memconform.llm.chat import (
-    ChatModel,
-    ChatRequest,
-    Completion,
-    LlmError,
-    ModelUnusableError,
-    RequestRejectedError,
-    TransientError,
-    Usage,
-)
-from memconform.llm.names import Endpoint, ModelName
+from memconform.errors import MemconformError, UsageError
+from memconform.llm.chat import ChatModel, ChatRequest, Completion, ModelUnusableError
+from memconform.llm.clients import anthropic_client, openai_client
+from memconform.llm.completions import Response, anthropic_completion, openai_completion
+from memconform.llm.failures import translated
+from memconform.llm.http_hooks import current_transmission
+from memconform.llm.names import ModelName
+from memconform.llm.parameters import Parameters, send_accepted
 from memconform.llm.prices import ModelTraits
+from memconform.llm.settings import Endpoint
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
-
-_THROTTLED = (429, 529)
-_RETRIED = (408, 409, 425, *_THROTTLED)
-_UNUSABLE = {
-    401: "check the key that the provider's variable holds",
-    402: "check the account that the key belongs to",
-    403: "check that the key may use this model",
-    404: "check the model's name and the address of the provider",
-}
-_UNPAID = "insufficient_quota"
-"""OpenAI's code of a 429 that no waiting ends: the account has no credit."""
-_LOST_REPLY = (408, 502, 504, 524)
-"""Statuses of gateways behind which a reply may have been made, and charged for."""
-_ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What clients, and reading their objects, raise for JSON of another shape than the API's."""
-_MAX_TOKENS = 10_000_000
-"""No call takes so many; a larger count is no count."""
-_MAX_BODY = 4 << 20
-_MAX_ENCODED = 256 << 10
-"""Bytes of a reply, as sent; gzip makes up to a thousand of one."""
-_SHOWN = 300
-"""Characters of a service's message."""
 
 
 def open_model(name: ModelName, endpoint: Endpoint, traits: ModelTraits) -> ChatModel:
@@ -80,7 +53,17 @@ class _OpenedOnce(Generic[_Client]):
     async def get(self) -> _Client:
         async with self._opening:
             if self._client is None:
-                self._client = await asyncio.to_thread(self._opened)
+                try:
+                    self._client = await asyncio.to_thread(self._opened)
+                except MemconformError:
+                    raise
+                except Exception as error:
+                    raise ModelUnusableError(
+                        f"a model's client cannot be opened: {type(error).__name__}: {error}",
+                        code="llm_unusable",
+                        hint="check the address, the key and the proxy that the environment's"
+                        " variables hold",
+                    ) from error
             return self._client
 
     async def close(self) -> None:
@@ -97,18 +80,11 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._traits = traits
         self._client = _OpenedOnce(self._opened)
+        self._served = False
+        """Whether the address answered as a model service yet."""
 
     def _opened(self) -> "AsyncOpenAI":
-        import openai  # noqa: PLC0415 - see the module's docstring
-
-        client = openai.AsyncOpenAI(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_limit_body]}, follow_redirects=False
-            ),
-        )
+        client = openai_client(self._endpoint)
         _ = client.chat.completions  # Imported by the client when it is first read.
         return client
 
@@ -116,30 +92,36 @@ class OpenAIModel:
         await self._client.get()
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
+        send = partial(self._send, request, timeout_s)
+        return await send_accepted(self._name, self._endpoint, self._traits, send)
+
+    async def _send(
+        self, request: ChatRequest, timeout_s: float, accepted: Parameters
+    ) -> Completion:
         import openai  # noqa: PLC0415 - see the module's docstring
 
-        client = await self._client.get()
-        with _translated(self._name, openai, openai.OpenAIError):
-            reply = await client.chat.completions.create(
+        current_transmission().begin()
+        limit = output_limit(request, self._traits)
+        parameters: dict[str, Any] = {accepted.limit: limit} | dict(self._traits.sampling)
+        if request.schema is not None and self._traits.json_schema and accepted.schema:
+            schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        with translated(self._name, openai, self._endpoint):
+            client = await self._client.get()
+            # Raw: the client makes objects of any shape, and text of what is not JSON.
+            raw = await client.chat.completions.with_raw_response.create(
                 model=self._name.model,
                 messages=[
                     {"role": message.role, "content": message.content}  # type: ignore[misc] # a role is known
                     for message in request.messages
                 ],
                 timeout=timeout_s,
-                **self._parameters(request),
+                **parameters,
             )
-            return _openai_completion(reply)
-
-    def _parameters(self, request: ChatRequest) -> dict[str, Any]:
-        limit = max(request.max_output_tokens, self._traits.min_output_tokens)
-        # Compatible servers know the older name alone.
-        by = "max_completion_tokens" if self._name.provider == "openai" else "max_tokens"
-        parameters: dict[str, Any] = {by: limit} | dict(self._traits.sampling)
-        if request.schema is not None and self._traits.json_schema:
-            schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
-            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return parameters
+            response = Response.of(self._name, limit, raw.http_response)
+            completion = openai_completion(response, response.body(known=self._served))
+        self._served = True
+        return completion
 
     async def close(self) -> None:
         await self._client.close()
@@ -153,18 +135,11 @@ class AnthropicModel:
         self._endpoint = endpoint
         self._traits = traits
         self._client = _OpenedOnce(self._opened)
+        self._served = False
+        """Whether the address answered as a model service yet."""
 
     def _opened(self) -> "AsyncAnthropic":
-        import anthropic  # noqa: PLC0415 - see the module's docstring
-
-        client = anthropic.AsyncAnthropic(
-            api_key=self._endpoint.api_key,
-            base_url=self._endpoint.base_url,
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_limit_body]}, follow_redirects=False
-            ),
-        )
+        client = anthropic_client(self._endpoint)
         _ = client.messages  # Imported by the client when it is first read.
         return client
 
@@ -172,18 +147,26 @@ class AnthropicModel:
         await self._client.get()
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
+        send = partial(self._send, request, timeout_s)
+        return await send_accepted(self._name, self._endpoint, self._traits, send)
+
+    async def _send(
+        self, request: ChatRequest, timeout_s: float, accepted: Parameters
+    ) -> Completion:
         import anthropic  # noqa: PLC0415 - see the module's docstring
 
-        client = await self._client.get()
+        current_transmission().begin()
+        limit = output_limit(request, self._traits)
         system = "\n\n".join(m.content for m in request.messages if m.role == "system")
         body: dict[str, Any] = dict(self._traits.sampling)
-        if request.schema is not None and self._traits.json_schema:
+        if request.schema is not None and self._traits.json_schema and accepted.schema:
             output_format = {"type": "json_schema", "schema": dict(request.schema)}
             body["output_config"] = {"format": output_format}
-        with _translated(self._name, anthropic, anthropic.AnthropicError):
-            reply = await client.messages.create(
+        with translated(self._name, anthropic, self._endpoint):
+            client = await self._client.get()
+            raw = await client.messages.with_raw_response.create(
                 model=self._name.model,
-                max_tokens=max(request.max_output_tokens, self._traits.min_output_tokens),
+                max_tokens=limit,
                 system=system,
                 messages=[
                     {"role": message.role, "content": message.content}  # type: ignore[misc] # same
@@ -194,189 +177,18 @@ class AnthropicModel:
                 # Sampling parameters are of some models only, and not of the client.
                 extra_body=body or None,
             )
-            return _anthropic_completion(reply)
+            response = Response.of(self._name, limit, raw.http_response)
+            completion = anthropic_completion(response, response.body(known=self._served))
+        self._served = True
+        return completion
 
     async def close(self) -> None:
         await self._client.close()
 
 
-def _openai_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever a server sent
-    usage, served = _openai_usage(reply), _served(reply)
-    choices = reply.choices
-    if choices is None or (isinstance(choices, list) and not choices):
-        return Completion(text="", usage=usage, served_model=served, rejection="it has no choice")
-    message = choices[0].message
-    content = "" if message is None else message.content
-    text = _text("" if content is None else content)
-    rejection = ""
-    if message is not None and getattr(message, "refusal", None):
-        rejection = f"the model refused: {str(message.refusal)[:_SHOWN]}"
-    elif choices[0].finish_reason not in ("stop", None):
-        rejection = f"it ended by {choices[0].finish_reason!r}"
-    elif not text.strip():
-        rejection = "it is empty"
-    return Completion(text=text, usage=usage, served_model=served, rejection=rejection)
-
-
-def _anthropic_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever a server sent
-    blocks = [block for block in reply.content or () if block.type == "text"]
-    text = "".join(_text(block.text) for block in blocks)
-    rejection = ""
-    if reply.stop_reason not in ("end_turn", "stop_sequence", None):
-        rejection = f"it ended by {reply.stop_reason!r}"
-    elif not text.strip():
-        rejection = "it is empty"
-    return Completion(
-        text=text,
-        usage=_usage(reply, "input_tokens", "output_tokens"),
-        served_model=_served(reply),
-        rejection=rejection,
-    )
-
-
-class _TooLargeError(ValueError):
-    """A reply has more bytes than any reply needs."""
-
-
-async def _limit_body(response: Any) -> None:  # noqa: ANN401 - of httpx, or what a vendor uses
-    """End a reply that is larger than any reply needs, before it fills the memory."""
-    library = sys.modules[type(response).__module__.partition(".")[0]]
-    source = response.stream
-    most = _MAX_ENCODED if "content-encoding" in response.headers else _MAX_BODY
-
-    class Limited(library.AsyncByteStream):  # type: ignore[misc,name-defined] # known at run time
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for chunk in source:
-                size += len(chunk)
-                if size > most:
-                    raise _TooLargeError(f"more than {most} bytes")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await source.aclose()
-
-    response.stream = Limited()
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"text is of type {type(value).__name__}")
-    return value
-
-
-def _served(reply: object) -> str:
-    name = getattr(reply, "model", None)
-    return name[:_SHOWN] if isinstance(name, str) else ""
-
-
-def _openai_usage(reply: object) -> Usage | None:
-    usage = _usage(reply, "prompt_tokens", "completion_tokens")
-    total = getattr(getattr(reply, "usage", None), "total_tokens", None)
-    if usage is None or not _is_count(total):
-        return usage
-    # Some gateways count reasoning in the total alone, and charge for it.
-    return Usage(usage.input, max(usage.output, total - usage.input))
-
-
-def _usage(reply: object, input_key: str, output_key: str) -> Usage | None:
-    usage = getattr(reply, "usage", None)
-    counts = [getattr(usage, key, None) for key in (input_key, output_key)]
-    return Usage(*counts) if all(map(_is_count, counts)) else None  # type: ignore[arg-type] # checked
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 < value <= _MAX_TOKENS
-
-
-class _Library(Protocol):
-    """What both vendors' packages name alike."""
-
-    APIStatusError: Any
-    APITimeoutError: Any
-
-
-@contextmanager
-def _translated(name: ModelName, library: _Library, base: type[Exception]) -> Iterator[None]:
-    """Raise an LlmError in place of what a vendor's client raises, or reading its reply.
-
-    `base` is the class of all exceptions of the vendor's own.
-    """
-    try:
-        yield
-    except base as error:
-        raise _failure(name, error, library) from error
-    except _ODD as error:
-        detail = f"{type(error).__name__}: {error}"[:_SHOWN]
-        message = f"{name} sent an unreadable reply: {detail}"
-        raise TransientError(message, code="llm_bad_reply") from error
-
-
-def _failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
-    """What a vendor's exception means for the caller."""
-    if isinstance(error, library.APIStatusError):
-        return _status_failure(name, error)
-    cause = error.__cause__ or error
-    detail = f"{type(cause).__name__}: {cause}"[:_SHOWN].rstrip(": ")
-    # A connection that was never made reached nobody who could charge for it.
-    if "Connect" in type(cause).__name__:
-        return TransientError(
-            f"the connection to {name} failed: {detail}", code="llm_connection", billable=False
-        )
-    if isinstance(error, library.APITimeoutError):
-        return TransientError(f"{name} did not answer in time", code="llm_timeout")
-    return TransientError(f"the connection to {name} failed: {detail}", code="llm_connection")
-
-
-def _status_failure(name: ModelName, error: Any) -> LlmError:  # noqa: ANN401 - of either library
-    status = error.status_code
-    text = _message(error)
-    message = f"{name} answered {status}: {text}"
-    hint = _UNUSABLE.get(status, "")
-    if 300 <= status < 400:
-        # Followed, another host would get the answers, and its verdicts would count.
-        hint = "redirects are not followed: give the address that it leads to"
-    if status == 429 and getattr(error, "code", None) == _UNPAID:
-        hint = _UNUSABLE[402]
-    if status == 400 and "api key" in text.lower():
-        # Gemini's compatible address answers so to a wrong key.
-        hint = _UNUSABLE[401]
-    if hint:
-        return ModelUnusableError(message, code="llm_unusable", hint=hint)
-    if status in _RETRIED or status >= 500:
-        return TransientError(
-            message,
-            code="llm_throttled" if status in _THROTTLED else "llm_failed",
-            retry_after_s=_retry_after(error.response.headers),
-            throttled=status in _THROTTLED,
-            billable=status in _LOST_REPLY,
-        )
-    return RequestRejectedError(message, code="llm_rejected")
-
-
-def _message(error: Any) -> str:  # noqa: ANN401 - of either library
-    body = error.body
-    if isinstance(body, list) and body:
-        body = body[0]
-    if isinstance(body, Mapping):
-        inner = body.get("error", body)
-        text = inner.get("message") if isinstance(inner, Mapping) else None
-        if isinstance(text, str):
-            return text[:_SHOWN]
-        return json.dumps(body, default=str)[:_SHOWN]
-    return str(error)[:_SHOWN]
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; RFC 9110 section 10.2.3 also has dates, which are not used by these services."""
-    try:
-        seconds = float(headers.get("retry-after-ms", "")) / 1e3
-    except ValueError:
-        try:
-            seconds = float(headers.get("retry-after", ""))
-        except ValueError:
-            return None
-    return seconds if 0 <= seconds < float("inf") else None
+def output_limit(request: ChatRequest, traits: ModelTraits) -> int:
+    """Output tokens that a call allows."""
+    return max(request.max_output_tokens, traits.min_output_tokens)
 
 
 def require_priced(name: ModelName, traits: ModelTraits, *, allowed: bool) -> None:

@@ -10,6 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from memconform.printing.escaping import escape_lines, printable
+from memconform.printing.output import is_stdout_reserved
 
 
 class SafeConsole(Console):
@@ -18,7 +19,9 @@ class SafeConsole(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         # NO_COLOR: rich drops colours only, and keeps bold, dim and links.
         colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-        super().__init__(stderr=stderr, highlight=False, color_system=colors)
+        super().__init__(
+            stderr=stderr or is_stdout_reserved(), highlight=False, color_system=colors
+        )
         # A pipe has no width, even if FORCE_COLOR makes rich take it for a terminal.
         self.soft_wrap = not self.file.isatty()
 

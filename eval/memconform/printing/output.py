@@ -4,6 +4,8 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from memconform.printing.escaping import (
@@ -20,13 +22,32 @@ _STYLING = re.compile(
 """Control sequences that rich writes to a terminal: colours, cursor movements, links to files."""
 
 
+_reserved: list[bool] = []
+"""Not empty while standard output is kept for what an option writes."""
+
+
+@contextmanager
+def reserved_stdout() -> Iterator[None]:
+    """Keep standard output for what an option writes: text for people goes to standard error."""
+    _reserved.append(True)
+    try:
+        yield
+    finally:
+        _reserved.pop()
+
+
+def is_stdout_reserved() -> bool:
+    """Whether standard output is kept for what an option writes."""
+    return bool(_reserved)
+
+
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print redacted and escaped text: one line, or several as `Lines`; `err` is standard error.
 
     Raises:
         OSError: if the stream cannot be written.
     """
-    stream = sys.stderr if err else sys.stdout
+    stream = sys.stderr if err or _reserved else sys.stdout
     stream.write(f"{printable(text)}\n")
     stream.flush()
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from memconform.contract.strict_json import decode
 from memconform.contract.wire import JsonValue
 from memconform.datasets.invisible import is_blank
 from memconform.llm.chat import ChatRequest, Message, fence_line
+from memconform.llm.replies import decode_reply
 from memconform.printing.plurals import plural
 from memconform.reading.prompts import DECLINES, require_no_echo
 from memconform.reading.reader import ErrorFinder
@@ -162,10 +162,7 @@ def parse_reply(request: ChatRequest, error_in: ErrorFinder, text: str) -> ToolC
         ValueError: for anything but one JSON object of the form asked for, and for an answer that
             repeats the prompt or is an error message.
     """
-    try:
-        reply = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    reply = decode_reply(text)
     if not isinstance(reply, dict) or not reply.keys() <= {"tool", "query", "answer"}:
         raise ValueError("not an object of the form asked for")
     # Models that must name every key leave those without use null or empty.

@@ -18,7 +18,7 @@ from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
 from memconform.runs.loop import work_through
-from memconform.scoring.abstention import abstains
+from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.records import unfinished_votes, votes_of
 from memconform.scoring.scorer import DaemonResponse
@@ -103,7 +103,7 @@ class Answering:
         return _failed(row, error.code if error else "no_answer", error.message if error else "")
 
     async def _judge(self, question: Question, row: LmeQuestion, answer: str) -> LmeQuestion:
-        matches = _matches_exactly(question, answer)
+        matches = matches_exactly(question, answer)
         row = row.model_copy(update={"answer": answer, "exact_match": matches})
         if (message := error_message(question, answer)) is not None:
             return _failed(row, "error_text", message)
@@ -208,9 +208,11 @@ def _verdict(question: Question, *, passed: bool) -> JudgeVerdict:
     return "correct" if passed else "incorrect"
 
 
-def _matches_exactly(question: Question, answer: str) -> bool:
+def matches_exactly(question: Question, answer: str) -> bool:
     """Whether an answer contains a reference answer as whole words, or abstains where it should."""
     if question.abstain:
-        return abstains(answer, question.abstain_marker)
+        return abstains_rightly(question, answer)
     by_words = replace(question, word=True)
-    return any(holds(by_words, reference, answer) for reference in question.answers)
+    return not abstains(question, answer) and any(
+        holds(by_words, reference, answer) for reference in question.answers
+    )

@@ -1,14 +1,13 @@
 """Answers for a spreadsheet, and the verdicts that a person wrote into it."""
 
 import csv
-import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from memconform.errors import UsageError
+from memconform.printing.spreadsheets import csv_line, guarded_exactly, unguarded
 from memconform.redaction import redact
 from memconform.replay.overrides import PersonVerdict
 from memconform.replay.records import LmeQuestion
@@ -18,9 +17,6 @@ COLUMNS = ("id", "question", "reference", "answer", "judge verdict", "verdict", 
 _BOM = "\ufeff"
 """Without it a spreadsheet takes UTF-8 for the encoding of its country."""
 _VERDICTS = get_args(PersonVerdict)
-_FORMULA = re.compile(r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]|\d)")
-"""How a cell begins that a spreadsheet may execute, or rewrite as a number or a date, or that an
-apostrophe keeps from that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +30,12 @@ class CsvVerdict:
 
 def write_csv(questions: Sequence[LmeQuestion], target: Sink) -> None:
     """Write a row for each answer, with empty columns for the verdict and a note."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
+    lines = [csv_line(COLUMNS, "\r\n")]
     for each in questions:
         cells = (each.id, each.question, "\n".join(each.reference_answers), each.answer or "")
-        writer.writerow([*map(_guarded, cells), each.judge_verdict, "", ""])
-    target.write_text(_BOM + text.getvalue())
+        row = (*map(guarded_exactly, cells), each.judge_verdict, "", "")
+        lines.append(csv_line(row, "\r\n"))
+    target.write_text(_BOM + "".join(lines))
 
 
 def read_csv(path: Path, questions: Sequence[LmeQuestion]) -> list[CsvVerdict]:
@@ -58,7 +53,7 @@ def read_csv(path: Path, questions: Sequence[LmeQuestion]) -> list[CsvVerdict]:
         def invalid(reason: str, number: int = number) -> UsageError:
             return _invalid(f"{path}: row {number}: {reason}")
 
-        row = dict(zip(COLUMNS, map(_bare, cells), strict=True))
+        row = dict(zip(COLUMNS, map(unguarded, cells), strict=True))
         name = row["id"]
         question = by_id.get(name)
         if question is None:
@@ -110,15 +105,6 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise _invalid(f"{path}: line {rows.line_num}: {error}") from error
     except OSError as error:
         raise _invalid(f"{path}: {error.strerror}") from error
-
-
-def _guarded(text: str) -> str:
-    """A cell that a spreadsheet shows and does not execute; `_bare` takes it back."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def _bare(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _as_written(text: str) -> str:

@@ -1,16 +1,15 @@
 """Situates extracted facts in their sessions: a sentence of a model stands before each of them."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from memconform.contract.strict_json import decode
 from memconform.contract.wire import JsonValue
 from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
+from memconform.llm.replies import decode_reply
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
@@ -85,10 +84,7 @@ def parse_context(text: str) -> str:
     Raises:
         ValueError: for anything but one JSON object of the form asked for, with a short text.
     """
-    try:
-        reply = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    reply = decode_reply(text)
     context = reply.get("context") if isinstance(reply, dict) else None
     if not isinstance(context, str) or reply.keys() != {"context"}:
         raise ValueError("not an object with a text 'context'")

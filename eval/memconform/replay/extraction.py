@@ -2,19 +2,18 @@
 
 import asyncio
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-from memconform.contract.strict_json import decode
 from memconform.contract.wire import JsonValue
 from memconform.datasets.conversations import Session
 from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
+from memconform.llm.replies import decode_reply
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
@@ -99,10 +98,7 @@ def parse_facts(text: str) -> list[Fact]:
         ValueError: for anything but one JSON object of the form asked for: prose around it, other
             keys, an empty text, a day that does not exist.
     """
-    try:
-        reply = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    reply = decode_reply(text)
     facts = reply.get("facts") if isinstance(reply, dict) and reply.keys() == {"facts"} else None
     if not isinstance(facts, list) or len(facts) > _MOST_FACTS:
         raise ValueError(f"not an object with a list 'facts' of at most {_MOST_FACTS}")

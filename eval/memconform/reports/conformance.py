@@ -102,8 +102,8 @@ def _skip_reasons(sdk: SdkResult) -> str:
 class ConformanceConsole(ProgressReport):
     """Event handler that shows the progress of each SDK; findings are shown at its end."""
 
-    def __init__(self, cases: int, sdks: Sequence[str]) -> None:
-        super().__init__()
+    def __init__(self, cases: int, sdks: Sequence[str], *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
         self._tasks = {sdk: self._progress.add_task(sdk, total=cases) for sdk in sdks}
 
     def handle(self, event: Event) -> None:

@@ -7,6 +7,17 @@ from memconform.reports.rates import format_rate
 from memconform.runs.judging_summary import JudgingSummary
 
 
+def reasoning_notice(answers: int, *, stripped: bool) -> str:
+    """Say how many answers have blocks of reasoning, and what became of these."""
+    count = plural(answers, "answer", spec=",")
+    if stripped:
+        return f"scored without their reasoning (<think>…</think>): {count}"
+    return (
+        f"scored with their reasoning (<think>…</think>), as a part of the answer: {count};"
+        " --strip-reasoning removes it"
+    )
+
+
 def judging_lines(summary: JudgingSummary) -> Iterator[str]:
     """What the judges of a run did, a line each; figures first."""
     for use in summary.judges:

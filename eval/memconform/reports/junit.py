@@ -6,25 +6,23 @@ suite's output last, and a test case contains at most one of skipped, error and 
 
 from collections import Counter
 from datetime import UTC
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from memconform.conformance.results import Check, ConformReport, Result, SdkResult
 from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
-from memconform.storage.writing import Masked, replacing
+from memconform.storage.writing import Masked, Sink
 
 
-def write_junit(path: Path, report: ConformReport) -> None:
-    """Write a report to `path` as JUnit XML."""
+def write_junit(target: Sink, report: ConformReport) -> None:
+    """Write a report as JUnit XML."""
     root = ET.Element("testsuites")
     for number, sdk in enumerate(report.sdks):
         root.append(_suite(number, sdk, report))
     ET.indent(root)
-    with replacing(path.resolve()) as file:
-        # Each text is masked already: in finished XML, a mask could replace a tag or a count.
-        file.write_masked(Masked(ET.tostring(root, encoding="utf-8", xml_declaration=True)))
+    # Each text is masked already: in finished XML, a mask could replace a tag or a count.
+    target.write_masked(Masked(ET.tostring(root, encoding="utf-8", xml_declaration=True)))
 
 
 def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:

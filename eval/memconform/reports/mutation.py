@@ -18,8 +18,8 @@ from memconform.reports.progress import ProgressReport
 class MutationConsole(ProgressReport):
     """Event handler that shows the progress of a mutation run."""
 
-    def __init__(self, mutants: int) -> None:
-        super().__init__()
+    def __init__(self, mutants: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
         self._cases = self._progress.add_task("unmodified daemon", total=None)
         self._mutants = self._progress.add_task("mutants", total=mutants)
 

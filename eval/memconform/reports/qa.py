@@ -21,7 +21,7 @@ from memconform.printing.plurals import listed, plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
-from memconform.reports.judging import judging_lines
+from memconform.reports.judging import judging_lines, reasoning_notice
 from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
@@ -71,7 +71,7 @@ def show_qa(report: QaReport, *, quiet: bool = False) -> None:
             )
     for line in _faults(report):
         console.print(line, style="bold red")
-    for line in suspicions(report.hypotheses):
+    for line in suspicions(report.hypotheses, stripped=report.settings.strip_reasoning):
         console.print(line, style="bold yellow")
     for line in () if quiet else _notices(report):
         console.print(line, style="yellow")
@@ -170,8 +170,13 @@ def error_lines(answers: AnswerFile) -> Iterator[str]:
             yield f"  {times} of {message!r}, the first {first}"
 
 
-def suspicions(answers: AnswerFile) -> Iterator[str]:
-    """What makes it doubtful that answers are a system's."""
+def suspicions(answers: AnswerFile, *, stripped: bool) -> Iterator[str]:
+    """What makes it doubtful that answers are a system's.
+
+    `stripped` says whether their reasoning was removed.
+    """
+    if answers.reasoning:
+        yield reasoning_notice(answers.reasoning, stripped=stripped)
     if (same := answers.same_text) is not None:
         text = repr(same.text) if same.text else "empty"
         yield f"{same.answers} of {answers.answers} answers are the same text: {text}"

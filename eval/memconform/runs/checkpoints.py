@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from memconform.client.failures import CallError, ContractViolatedError
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -36,8 +36,12 @@ _MOST_DOUBTS = 5
 """Doubts after which the run ends, because a daemon that keeps recovering yields no measurement."""
 _ROUNDS = 4
 """Rounds of repeating retrievals before a daemon counts as unstable."""
+_TRIES = 3
+_RETRY_SECONDS = 0.2
+"""Pause before a retry: a daemon that is briefly busy has lost nothing."""
+NOT_CONFIRMED = "not_confirmed"
 _UNSTABLE = Failure(
-    code="not_confirmed",
+    code=NOT_CONFIRMED,
     message="retrievals since the last verification of the index differed in every repetition",
 )
 
@@ -95,6 +99,7 @@ class Checkpoints:
             verifier: verifies the brain under test.
             journal: stores the attempts and the statements about them.
             confirm: repeats a retrieval; returns why the attempt is not a measurement, or None.
+                Raises CallError if it cannot be repeated.
             relevant: returns the paths of documents that a question is known to need.
             reverify: whether to probe documents and repeat retrievals at all.
         """
@@ -226,13 +231,36 @@ class Checkpoints:
     async def _confirm_sample(self) -> None:
         """Raise IndexDoubtError if an attempt from any time of the run now differs.
 
-        Only these attempts reveal a document that is lost for good and was not needed since.
+        Only these attempts reveal a document that is lost for good and was not needed since. One
+        that cannot be repeated reveals nothing, unless none can.
         """
-        for snapshot in self._sample:
-            failure = await self._confirm(snapshot)
-            self._repeated += 1
+        failures = [await self._repeat(snapshot) for snapshot in self._sample]
+        unconfirmed = [failure for failure in failures if failure and failure.code == NOT_CONFIRMED]
+        if len(unconfirmed) < len(failures):
+            failures = [failure for failure in failures if failure not in unconfirmed]
+        for failure in failures:
             if failure is not None:
                 raise IndexDoubtError(failure.code, failure.message)
+
+    async def _repeat(self, snapshot: RetrievalSnapshot) -> Failure | None:
+        """Repeat a retrieval, more than once if the daemon fails to answer.
+
+        That an answer is missing now says nothing about the one that was measured.
+
+        Returns:
+            Why the attempt is not a measurement; None if it is one.
+        """
+        self._repeated += 1
+        for tries in reversed(range(_TRIES)):
+            try:
+                return await self._confirm(snapshot)
+            except CallError as error:
+                self.record_failure(error)
+                may_pass = isinstance(error, DaemonFailedError) and error.code != "daemon_died"
+                if not tries or not may_pass:
+                    return _confirmation_failure(error)
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise AssertionError("unreachable")
 
     async def _invalidate(self, failure: Failure, needed: set[str]) -> None:
         """Discard open attempts; raises DaemonError unless the index recovers."""
@@ -291,8 +319,7 @@ class Checkpoints:
 
     async def _retract_if_changed(self, snapshot: RetrievalSnapshot) -> bool:
         """Repeat a retrieval and retract the attempt if the result differs; returns whether."""
-        failure = await self._confirm(snapshot)
-        self._repeated += 1
+        failure = await self._repeat(snapshot)
         if failure is None:
             return False
         self._retract(snapshot, failure)
@@ -325,10 +352,10 @@ def _describe(snapshot: RetrievalSnapshot) -> str:
     return text if snapshot.chunks is None else f"{text} in {len(snapshot.chunks)} chunks"
 
 
-def confirmation_failure(error: CallError) -> Failure:
+def _confirmation_failure(error: CallError) -> Failure:
     """The failure of an attempt whose retrieval could not be repeated because of `error`."""
     violated = isinstance(error, ContractViolatedError)
     return Failure(
-        code=error.code if violated else "not_confirmed",
+        code=error.code if violated else NOT_CONFIRMED,
         message=f"the retrieval could not be repeated: {error.message}",
     )

@@ -87,8 +87,13 @@ class Checks:
             InMemoryCorpus(documents),
             [Mode.AUTO],
         ) as seeded:
-            count = seeded.record.documents
-        detail = f"{count} documents ingested by {self._runner.seed.via} and found by their words"
+            record = seeded.record
+        detail = (
+            f"{record.documents} documents ingested by {self._runner.seed.via} and found by their"
+            " words"
+        )
+        if record.proof is not None and record.proof.after_ms is not None:
+            detail += f" after {record.proof.after_ms / 1e3:.3g} s"
         if self._client.null_lists:
             detail += "; where nothing is found, chunks is null, not [] (core.search.shape)"
         return detail

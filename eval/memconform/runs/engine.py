@@ -11,6 +11,7 @@ from memconform.client.client import ContractClient
 from memconform.client.recorder import keep_bodies
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
+from memconform.daemons.limits import allow_files
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
@@ -145,6 +146,7 @@ async def _stages(
 ) -> AsyncGenerator[Event, None]:
     async for note in _build(runner):
         yield Notice(note)
+    allow_files(min(plan.concurrency, plan.selected.size))
     launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True)
     async with AsyncExitStack() as stack:
         daemon = await stack.enter_async_context(served(runner, launch, plan.settings.upstream))

@@ -84,6 +84,8 @@ class Settings(BaseModel):
     contract: str = CONTRACT_VERSION
     judge: JudgeSettings | None = None
     """The judges, if they score."""
+    strip_reasoning: bool = False
+    """Whether answers were scored without their blocks of reasoning; by `rescore` alone."""
 
     def retrieval(
         self, brain: str, auto_modes: tuple[Mode, ...] | None = None
@@ -101,9 +103,10 @@ class Settings(BaseModel):
 
     def digest(self) -> str:
         """The SHA-256 of the settings."""
-        # Journals of earlier versions have neither in what their digest is of.
+        # Journals of earlier versions have none of these in what their digest is of.
         unused = {"judge"} if self.judge is None else set()
         unused |= {"rank_by"} if self.rank_by == "score" else set()
+        unused |= set() if self.strip_reasoning else {"strip_reasoning"}
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
 

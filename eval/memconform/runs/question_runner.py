@@ -18,6 +18,7 @@ from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon
+from memconform.datasets.matching import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
@@ -28,7 +29,6 @@ from memconform.redaction import redact
 from memconform.runs.checkpoints import (
     Checkpoints,
     RetrievalSnapshot,
-    confirmation_failure,
     not_repeatable,
 )
 from memconform.runs.journal import Journal
@@ -40,7 +40,6 @@ from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFi
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
 from memconform.scenarios.scenario import Scenario, ScenarioResponse
 from memconform.scenarios.search import retrieve, retrieved_text
-from memconform.scoring.exact import holds_expected
 from memconform.scoring.scorer import Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.bodies import BodyFiles
@@ -287,16 +286,16 @@ class QuestionRunner:
         return RetrievalSnapshot(number, question, held, ids)
 
     async def _confirm(self, before: RetrievalSnapshot) -> Failure | None:
-        """Repeat a retrieval; returns why the attempt does not count, or None if it does."""
+        """Repeat a retrieval; returns why the attempt does not count, or None if it does.
+
+        Raises:
+            CallError: if it cannot be repeated.
+        """
         question = before.question
         repetition = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
-        try:
-            answer, _ = await self._monitor.call(repetition)
-            if self._documents is not None:
-                self._documents.require_own(answer.chunks)
-        except CallError as error:
-            self.checkpoints.record_failure(error)
-            return confirmation_failure(error)
+        answer, _ = await self._monitor.call(repetition)
+        if self._documents is not None:
+            self._documents.require_own(answer.chunks)
         now = self._snapshot(before.number, question, answer.chunks, answer.trace)
         return None if now.repeats(before) else not_repeatable(before, now)
 

@@ -3,12 +3,14 @@
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memconform.datasets.model import Question
+from memconform.datasets.reasoning import ONLY_REASONING
+from memconform.datasets.reasoning import strip_reasoning as without_reasoning
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
@@ -66,6 +68,7 @@ async def rescore(
     calibrations: Mapping[str, "Calibration | None"] | None = None,
     floors: Sequence[Floor],
     command: Sequence[str],
+    strip_reasoning: bool = False,
     progress: Callable[[], None] = lambda: None,
 ) -> RunFinished:
     """Score every stored answer of a run again; unmeasured attempts stay unmeasured.
@@ -80,6 +83,7 @@ async def rescore(
         calibrations: what is known of each judge.
         floors: those of the new result.
         command: the command line, for the provenance.
+        strip_reasoning: whether to score answers without their blocks of reasoning.
         progress: called after each attempt.
 
     Raises:
@@ -95,6 +99,7 @@ async def rescore(
             "dataset_sha256": selected.dataset.sha256,
             "scorer": scorer.name,
             "judge": judge,
+            "strip_reasoning": strip_reasoning,
         }
     )
     plan = Plan(
@@ -235,7 +240,13 @@ async def _judge_again(
             code="dataset_changed",
             hint="keep the question's original value of abstain",
         )
-    score = await plan.scorer.score(question, stored_response(answer, scenario.text_kind))
+    response = stored_response(answer, scenario.text_kind)
+    if plan.settings.strip_reasoning and response.kind == "answer":
+        response = replace(response, text=without_reasoning(response.text))
+    if response.text or not answer.text:
+        score = await plan.scorer.score(question, response)
+    else:
+        score = Score(None, QuestionStatus.JUDGE_ERROR, ONLY_REASONING)
     attempt.judgement = JudgementRecord.of(
         score, row=attempt.row, attempt=attempt.attempt, id=question.id
     )

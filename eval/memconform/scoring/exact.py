@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from memconform.datasets.matching import holds
+from memconform.datasets.matching import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
-from memconform.scoring.abstention import abstains
+from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
 
@@ -34,27 +34,16 @@ class ExactScorer:
             ValueError: if the question has no expected strings, so no answer could pass.
         """
         if response.kind == "answer":
-            abstained = abstains(response.text, question.abstain_marker)
             if question.abstain:
                 return (
                     Score(1.0, QuestionStatus.CORRECT)
-                    if abstained
+                    if abstains_rightly(question, response.text)
                     else Score(0.0, QuestionStatus.INCORRECT)
                 )
-            if abstained:
+            if abstains(question, response.text):
                 return Score(0.0, QuestionStatus.ABSTAINED)
         if not question.expected_substrings:
             raise ValueError(f"question {question.id!r} has no expected_substrings")
         if holds_expected(question, response.text):
             return Score(1.0, QuestionStatus.CORRECT)
         return Score(0.0, QuestionStatus.INCORRECT)
-
-
-def holds_expected(question: Question, text: str) -> bool:
-    """Whether `text` contains any expected string, or every one with `match: all`.
-
-    False if the question has no expected strings.
-    """
-    expected = question.expected_substrings
-    combine = all if question.match == "all" else any
-    return bool(expected) and combine(holds(question, string, text) for string in expected)

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterable
 from datetime import datetime
 
+from pydantic import Field
+
 from memconform import __version__
 from memconform.records import Record
 
@@ -20,12 +22,66 @@ class Origin(Record):
         return Origin(harness_version=__version__, command=list(command))
 
 
+class ModelService(Record):
+    """How a model service was reached, without secrets.
+
+    It decides no reply, so it is no part of a run's settings: a run resumes behind another proxy.
+    """
+
+    provider: str
+    address: str
+    """Without credentials."""
+    address_variable: str
+    """Empty if no variable sets the address."""
+    proxy: str
+    """Without credentials, with its variable; empty if the service is reached directly."""
+    certificates: str
+    """The file or folder of SSL_CERT_FILE or SSL_CERT_DIR; empty for the system's, or no TLS."""
+    connect_timeout_s: float
+    key_variable: str
+    """The variable with the key; empty if none is needed."""
+    headers: list[str]
+    """Names of the headers that are sent besides the client's own."""
+    api_version: str
+    """Of Azure OpenAI; empty for the address without versions."""
+
+    def line(self) -> str:
+        """The settings on one line."""
+        secure = self.address.startswith("https:") or self.proxy.startswith("https:")
+        parts = [
+            f"{self.address} ({self.address_variable})" if self.address_variable else self.address,
+            f"proxy {self.proxy}" if self.proxy else "direct",
+            f"certificates {self.certificates or ('of the system' if secure else 'not needed')}",
+            f"connect timeout {self.connect_timeout_s:g} s",
+            f"key {self.key_variable}" if self.key_variable else "no key",
+        ]
+        parts += [f"api-version {self.api_version}"] if self.api_version else []
+        parts += [f"headers {', '.join(self.headers)}"] if self.headers else []
+        return "; ".join(parts)
+
+
+_services: list[ModelService] = []
+
+
+def note_service(service: ModelService) -> None:
+    """Record a model service in every origin that this process makes from now on."""
+    if service not in _services:
+        _services.append(service)
+
+
+def forget_services() -> None:
+    """Forget them; for tests."""
+    _services.clear()
+
+
 class HostOrigin(Origin):
     """An origin with the machine, for files whose figures may depend on it."""
 
     python_version: str
     host: str
     git_revision: str | None
+    model_services: list[ModelService] = Field(default_factory=list)
+    """The services of judges, readers and other models; without the scripted one."""
 
     @classmethod
     def of(cls, command: Iterable[str]) -> "HostOrigin":
@@ -35,6 +91,7 @@ class HostOrigin(Origin):
             python_version=platform.python_version(),
             host=host(),
             git_revision=git_revision(),
+            model_services=list(_services),
         )
 
 

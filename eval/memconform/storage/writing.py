@@ -1,5 +1,6 @@
 """Atomic files, and the one sink that all output passes through and that masks secrets."""
 
+import errno
 import fcntl
 import json
 import os
@@ -138,6 +139,9 @@ def device(path: Path) -> Iterator[Sink]:
 
 @contextmanager
 def _replacing(target: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    if target.name == "-":
+        # A user who types it means standard output, and would have to type ./- to remove the file.
+        raise unwritable(target, OSError(errno.EINVAL, "- is no file name here"))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

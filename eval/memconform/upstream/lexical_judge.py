@@ -13,8 +13,8 @@ from memconform.upstream.extractive import STOP_WORDS
 _FENCE = re.compile(r"^(-----candidate [0-9a-f]{16}-----)\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _QUESTION = re.compile(r"\AQuestion: (.*?)\n(?:Date of the question|Reference answer): ", re.DOTALL)
 _REFERENCE = re.compile(
-    r"^Reference answer: (.*?)\n(?=Rubric: |The notes do not hold |The candidate is cut"
-    r"|Candidate answer, between)",
+    r"^Reference answer: (.*?)\n(?=Rubric: |The notes do not hold |An answer that is only "
+    r"|The candidate is cut|Candidate answer, between)",
     re.MULTILINE | re.DOTALL,
 )
 _ONE_WORD = "Reply with the single word yes or no."
@@ -22,6 +22,8 @@ _MEMORIES = re.compile(r"^(-----memories [0-9a-f]{16}-----)\n(.*?)\n\1$", re.MUL
 _FACTS = re.compile(r"^Required facts:\n((?:- .*\n)+)", re.MULTILINE)
 _CORRECT_OR_WRONG = "Reply with the single word CORRECT or WRONG."
 _ABSTAINS = "\nThe notes do not hold the information: declining is the correct answer.\n"
+_MARKER = re.compile(r'^An answer that is only "(.*)" declines to answer\.$', re.MULTILINE)
+_ABSTENTION = re.compile(r"\W*(?:no information available|not mentioned)\W*", re.IGNORECASE)
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+")
 _DECLINES = re.compile(
     r"\b(?:no (?:information|record|mention|note)|not (?:mention|record|state|say|know|find|given)"
@@ -70,9 +72,9 @@ def _judge(user: str) -> str:
     if fenced is None or question is None or reference is None:
         return _reply("the prompt has no question, reference answer and fenced candidate", 0.0)
     candidate = fenced[2]
-    if _ABSTAINS in user[: fenced.start()]:
-        declines = _DECLINES.search(candidate) is not None
-        return _reply("the candidate declines" if declines else "it does not decline", declines)
+    abstention = _abstention(user, fenced.start(), reference[1], candidate)
+    if abstention is not None:
+        return abstention
     known = set(terms(question[1]))
     wanted = set(terms(reference[1])) - known - STOP_WORDS or set(terms(reference[1])) - STOP_WORDS
     given = set(terms(candidate))
@@ -90,6 +92,22 @@ def _judge(user: str) -> str:
     share = len(wanted & given) / len(wanted) if wanted else float(bool(essential))
     verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
     return _reply(verdict, share if share >= _ENOUGH else share / 2)
+
+
+def _abstention(user: str, end: int, reference: str, candidate: str) -> str | None:
+    """The reply about a candidate that declines, or should; None if it has to be compared.
+
+    What precedes `end` is not the candidate's.
+    """
+    marker = _MARKER.search(user, 0, end)
+    is_marker = marker is not None and candidate.strip().lower() == marker[1].lower()
+    if _ABSTAINS in user[:end]:
+        declines = is_marker or _DECLINES.search(candidate) is not None
+        return _reply("the candidate declines" if declines else "it does not decline", declines)
+    said = candidate.strip(" .\n").lower()
+    if (is_marker or _ABSTENTION.fullmatch(candidate)) and said not in reference.lower():
+        return _reply("it declines", 0.0)
+    return None
 
 
 def _has_facts(user: str) -> bool:

@@ -49,6 +49,7 @@ def test_parity_with_an_incident_run_is_not_drift(
     assert "not measured: " in ended.err
 
 
+@pytest.mark.capability("diff")
 def test_diff_with_a_run_that_an_incident_ended_has_no_regressions(
     installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
@@ -61,6 +62,7 @@ def test_diff_with_a_run_that_an_incident_ended_has_no_regressions(
         assert "not measured: " in ended.err
 
 
+@pytest.mark.capability("trend")
 def test_trend_shows_an_incident_in_place_of_a_rate(
     installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:

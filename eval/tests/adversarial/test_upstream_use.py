@@ -16,6 +16,7 @@ import pytest
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest_runner import ManagedDaemon
+from memconform.daemons.ports import Address
 from memconform.daemons.resources import Resources, Sampler
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
@@ -205,7 +206,7 @@ async def test_a_connection_between_two_samples_is_seen(
         assert process.stdin is not None
         assert await process.stdout.readline() == b"ready\n"
         launch = Launch(run_id="x", folder=tmp_path, upstream="http://127.0.0.1:9", sampled=True)
-        daemon = ManagedDaemon(Mock(), launch, Mock(pid=process.pid), port=1, ready_ms=0.0)
+        daemon = ManagedDaemon(Mock(), launch, Mock(pid=process.pid), Address("127.0.0.1", 1), 0.0)
         first = daemon.resources()
         process.stdin.write(b"\n")
         assert await process.stdout.readline() == b"connected\n"

@@ -237,6 +237,7 @@ async def test_reports_a_daemon_that_ranks_differently(cache: Path, tmp_path: Pa
     assert difference.startswith(f"{minimal} differs")
 
 
+@pytest.mark.capability("run")
 def test_a_run_of_all_sdks_ends_in_one_matrix(
     installed: Callable[..., Ended], environment: dict[str, str]
 ) -> None:

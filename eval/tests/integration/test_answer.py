@@ -81,6 +81,7 @@ def test_nothing_is_paid_for_twice(
     assert sum(use["cost_usd"] for arm in again["arms"] for use in arm["use"]) == 0
 
 
+@pytest.mark.capability("answer")
 def test_a_budget_that_ends_within_an_arm_leaves_the_others_their_numbers(
     memconform: Call, bench: str, service: Service
 ) -> None:

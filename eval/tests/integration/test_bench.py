@@ -64,6 +64,7 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
 
+@pytest.mark.capability("bench")
 def test_sdks_rank_the_shipped_sample_equally(
     installed: Call, cache: Path, workspace: Path
 ) -> None:

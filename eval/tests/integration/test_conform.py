@@ -103,7 +103,11 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
 @pytest.mark.parametrize(
     "cases",
     [
-        pytest.param(("--profile", "auth"), id="auth", marks=pytest.mark.sampled),
+        pytest.param(
+            ("--profile", "auth"),
+            id="auth",
+            marks=[pytest.mark.sampled, pytest.mark.capability("conform")],
+        ),
         pytest.param((), id="all", marks=pytest.mark.exhaustive),
     ],
 )

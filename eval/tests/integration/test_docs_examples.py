@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import CHECKOUT, Ended
 from tests.integration.answer_bench import write_questions
 from tests.integration.file_server import file_server
@@ -200,6 +202,7 @@ def test_files_and_commands_of_an_example_are_found() -> None:
     assert _commands(text) == [["memconform", "run", "--sdk", "a#go"]]
 
 
+@pytest.mark.capability("documents")
 def test_the_complete_sdk_toml_runs_as_it_stands(
     memconform: Call, environment: dict[str, str], workspace: Path
 ) -> None:

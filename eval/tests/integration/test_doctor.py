@@ -13,6 +13,7 @@ Scripted = Callable[..., Path]
 _QUESTION = "Who carries the post uphill?"
 
 
+@pytest.mark.capability("doctor")
 def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out

@@ -131,6 +131,7 @@ def test_a_spent_budget_leaves_no_file_and_is_continued_without_paying_twice(
     assert (service.calls, len(keys)) == (3, 3)
 
 
+@pytest.mark.capability("expansion")
 def test_events_and_ranges_are_generated_in_the_form_that_bench_reads(
     memconform: Call, data: Path, service: Service
 ) -> None:

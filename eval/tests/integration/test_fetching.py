@@ -404,6 +404,7 @@ def test_verify_names_a_path_that_no_source_has(place: Place) -> None:
     assert (ended.code, "set.json: Is a directory" in ended.err) == (2, True), ended.err
 
 
+@pytest.mark.capability("datasets")
 def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -> None:
     text = _SOURCE.format(name="many", format="wmb", url=place.server.url + "v1/")
     for name in ("datasets/all_questions.json", "documents/a.txt"):

@@ -20,6 +20,7 @@ def test_one_sdk_cannot_be_compared(memconform: Call) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.capability("fuzz")
 def test_two_reference_daemons_agree_and_the_json_report_says_so(installed: Call) -> None:
     if "go" not in runnable():
         pytest.skip("go cannot run here: go not on PATH")

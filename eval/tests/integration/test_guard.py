@@ -263,6 +263,7 @@ def test_a_guard_that_is_suspended_repeatedly_is_bypassed(
     assert not processes_of(ended.folder)
 
 
+@pytest.mark.capability("guard")
 @linux
 def test_a_daemon_that_kills_its_guard_leaves_nothing(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]

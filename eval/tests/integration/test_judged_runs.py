@@ -112,6 +112,7 @@ def test_no_key_is_in_any_file_or_stream(
     assert _KEY not in ended.out + ended.err
 
 
+@pytest.mark.capability("judges")
 def test_the_fake_judge_needs_no_key(
     memconform: Call, environment: dict[str, str], scripted: Scripted, dataset: Path
 ) -> None:
@@ -451,6 +452,7 @@ def test_only_the_judge_of_a_panel_that_failed_is_asked_again(
     }
 
 
+@pytest.mark.capability("cache")
 def test_the_cache_is_shown_pruned_and_cleared(
     memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:

@@ -154,6 +154,7 @@ def test_the_commands_of_a_report_work_on_the_daemon_that_is_kept(
     assert not [p for p in written if "state" in p.parts]
 
 
+@pytest.mark.capability("keep")
 def test_a_running_daemon_keeps_the_brain_of_a_failed_case_until_the_end(
     workspace: Path, environment: dict[str, str]
 ) -> None:

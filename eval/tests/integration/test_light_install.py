@@ -149,6 +149,7 @@ def test_a_command_names_its_missing_extra(
         assert ended.code == 0, ended.err
 
 
+@pytest.mark.capability("packages")
 def test_extras_install_their_modules_and_the_core_does_not() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]

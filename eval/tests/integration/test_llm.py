@@ -309,7 +309,7 @@ async def test_five_calls_that_fail_to_the_end_mean_that_the_service_is_down(
 
 _INVALID = {
     "prose around": f"Here it is: {_RIGHT}",
-    "fenced": f"```json\n{_RIGHT}\n```",
+    "two fences": f"```json\n{_RIGHT}\n```\n```json\n{_RIGHT}\n```",
     "repeated key": '{"reason": "a", "verdict": "incorrect", "verdict": "correct", "score": 1}',
     "NaN": '{"reason": "a", "verdict": "correct", "score": NaN}',
     "1e999": '{"reason": "a", "verdict": "correct", "score": 1e999}',

@@ -134,6 +134,7 @@ def test_a_search_that_fails_leaves_its_question_unmeasured(
     _require_no_score(workspace / "out")
 
 
+@pytest.mark.capability("lme")
 def test_two_sdks_that_rank_differently_are_named_with_the_first_place(
     memconform: Call, workspace: Path
 ) -> None:

@@ -165,6 +165,7 @@ async def _delete_one(address: str, brain: BrainFile) -> None:
         assert answer.status_code in (200, 204), answer.text
 
 
+@pytest.mark.capability("lme")
 def test_flags_of_jeffs_brain_mean_what_they_say(
     memconform: Callable[..., Ended], data: Path, workspace: Path
 ) -> None:

@@ -5,10 +5,13 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from memconform.conformance.mutation.mutants import TABLE
 from tests.conftest import CHECKOUT
 
 
+@pytest.mark.capability("packages")
 def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Ended
 
 _PLUGIN = """
@@ -40,6 +42,7 @@ class Mine(SdkRunner):
 """
 
 
+@pytest.mark.capability("plug-ins")
 def test_a_runner_of_the_working_folder_serves_its_daemon(
     memconform: Callable[..., Ended], dataset: Path
 ) -> None:

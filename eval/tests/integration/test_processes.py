@@ -140,6 +140,7 @@ def test_an_interrupt_ends_children_that_left_their_group_too(
     assert not processes_of(folder)
 
 
+@pytest.mark.capability("interrupts")
 def test_closing_the_terminal_ends_the_run_with_a_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:

@@ -16,6 +16,7 @@ from tests.conftest import CHECKOUT, SDKS, Ended, runnable
 from tests.integration.test_benchmark_data import LOCOMO, LONGMEMEVAL, real
 
 
+@pytest.mark.capability("documents")
 def test_readme_tables_match_the_published_results(
     installed: Callable[..., Ended],
 ) -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.integration.changes import serving
 from tests.integration.half_done import CHANGES, Planted, locked, plant_all
@@ -14,6 +15,7 @@ async def _paths(client: httpx.AsyncClient, brain: str) -> list[str]:
     return [item["path"] for item in answer.json()["items"]]
 
 
+@pytest.mark.capability("recovery")
 async def test_every_change_that_was_left_half_done_is_undone(sdk: str, tmp_path: Path) -> None:
     home = tmp_path / "state"
     planted = plant_all(home)

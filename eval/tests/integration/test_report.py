@@ -131,6 +131,7 @@ def test_run_and_conform_write_a_report_beside_their_results(
     assert "honours the contract in" in page.read_text()
 
 
+@pytest.mark.capability("report")
 def test_bench_writes_a_report_beside_its_result(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_resuming_with_proofs_asks_unproven_questions_again(
     assert next(x["attempts"] for x in proofs if x["stage"] == "proved") == 12
 
 
+@pytest.mark.capability("resume")
 def test_a_truncated_journal_loses_only_its_last_line(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:

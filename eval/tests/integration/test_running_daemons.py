@@ -54,6 +54,7 @@ def _results(ended: Ended) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in (ended.folder / "results").glob("2*/*.json")]
 
 
+@pytest.mark.capability("dialects")
 async def test_a_running_daemon_is_measured_in_its_dialect(
     memconform: Call, url: str, dialect: str
 ) -> None:

@@ -203,6 +203,7 @@ def test_flags_that_cannot_be_used(
     assert ended.err.startswith(f"{code}: ")
 
 
+@pytest.mark.capability("judge")
 def test_rubrics_side_by_side_with_their_span_and_errata(
     memconform: Call, oracle: Path, tmp_path: Path
 ) -> None:

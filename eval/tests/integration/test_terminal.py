@@ -124,6 +124,7 @@ def _require_narrow(shown: Shown) -> None:
     assert wide == []
 
 
+@pytest.mark.capability("progress")
 def test_a_run_of_two_sdks_has_a_row_for_each(terminal: Terminal, run: tuple[str, ...]) -> None:
     shown = terminal(*run)
     assert shown.code == 0

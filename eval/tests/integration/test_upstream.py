@@ -49,6 +49,7 @@ def _chat(**reply: object) -> dict[str, Any]:
     return {"kind": "chat", "reply": reply}
 
 
+@pytest.mark.capability("upstream")
 @pytest.mark.parametrize("provider", _PROVIDERS)
 async def test_every_sdk_sends_the_same_requests(
     sdk: str, provider: str, daemons: SharedDaemons

@@ -158,6 +158,7 @@ def test_reports_a_results_folder_that_cannot_be_written(memconform: Call) -> No
     assert "cannot write" in ended.err
 
 
+@pytest.mark.capability("info")
 def test_info(installed: Call, scripted: Scripted) -> None:
     scripted()
     folder = installed("info").folder

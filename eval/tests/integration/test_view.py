@@ -110,6 +110,7 @@ def test_a_request_that_changes_something_needs_an_origin(shared: View) -> None:
     assert shared.stop("x", origin="http://evil.example").status_code == 403
 
 
+@pytest.mark.capability("view")
 def test_the_report_shows_what_is_there_at_each_visit(view: View, workspace: Path) -> None:
     empty = view.client.get("report.html")
     assert empty.status_code == 409

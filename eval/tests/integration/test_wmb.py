@@ -42,6 +42,7 @@ def _score(memconform: Call, wmb: Path, *flags: str | Path) -> tuple[Ended, Any]
     return ended, json.loads(report.read_text()) if report.exists() else None
 
 
+@pytest.mark.capability("wmb")
 def test_from_the_data_to_the_table(memconform: Call, wmb: Path, scripted: Scripted) -> None:
     ended, run, rows = _run(memconform, wmb, "--sdk", scripted(), "-k", "3")
     assert ended.code == 0, ended.err

@@ -214,6 +214,7 @@ def test_a_low_score_alone_exits_1(memconform: Call, scripted: Scripted, dataset
     assert "q3: incorrect" in ended.err
 
 
+@pytest.mark.capability("faults")
 def test_unmeasured_questions_that_decide_the_floor_exit_3(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:

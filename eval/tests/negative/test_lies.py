@@ -144,6 +144,7 @@ def test_documents_with_front_matter_are_probed_too(
     assert (ended.code, ended.result["incident"]["code"]) == (3, "not_searchable")
 
 
+@pytest.mark.capability("faults")
 def test_a_run_without_measurements_fails_even_without_a_floor(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
     assert len(first.splitlines()) == 5
 
 
+@pytest.mark.capability("mutate")
 def test_a_suite_without_checks_lets_a_mutant_survive(cache: Path, tmp_path: Path) -> None:
     del cache
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]

@@ -210,7 +210,11 @@ def test_two_runs_of_one_sdk_are_labelled_by_letters(place: _Place) -> None:
             id="some of lme, asked by way of a model",
             marks=pytest.mark.sampled,
         ),
-        pytest.param(("--dataset", "smoke", "--seed-reference-brain", *BASIC), id="smoke, asked"),
+        pytest.param(
+            ("--dataset", "smoke", "--seed-reference-brain", *BASIC),
+            id="smoke, asked",
+            marks=pytest.mark.capability("parity"),
+        ),
     ],
 )
 def test_the_reference_daemons_are_identical(place: _Place, flags: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ def _forms(secret: str) -> list[bytes]:
     ]
 
 
+@pytest.mark.capability("redaction")
 @pytest.mark.parametrize("secret", ["canary-header/value", "Zq7-x"])
 @pytest.mark.parametrize("scenario", ["search-retrieve-only", "ask-basic"])
 def test_a_header_that_the_daemon_repeats_in_every_form_is_in_no_file_and_no_stream(

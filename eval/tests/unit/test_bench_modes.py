@@ -27,7 +27,7 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError
 from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
 from memconform.fakes.wire import RawExchange, serving
-from memconform.ingest import monitor, seeding
+from memconform.ingest import indexing, monitor
 from memconform.ingest.monitor import TIMEOUTS
 
 _VECTORS = ("semantic", "hybrid")
@@ -269,7 +269,7 @@ async def test_the_first_search_may_come_before_the_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that embeds in the background failed to be seeded in one of 40 starts."""
-    monkeypatch.setattr(seeding, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(indexing, "_PAUSE_SECONDS", 0)
     # It does not say what is pending.
     dialect = Dialect.model_validate({"objects": {"brain": {"pending": False}}})
     runner = _Runner(_Daemon("embeds later"), dialect=dialect)

@@ -66,7 +66,7 @@ def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_array, "PIECE", 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(_JSON, max_size=5), _WRITTEN)
 def test_elements_are_those_of_the_array_however_it_is_cut(
     tmp_path_factory: pytest.TempPathFactory, value: list[Any], written: dict[str, Any]

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.client.failures import (
+    CallError,
+    CallTimeoutError,
+    ContractViolatedError,
+    DaemonFailedError,
+)
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
 from memconform.records import Failure
+from memconform.runs import checkpoints
 from memconform.runs.checkpoints import Checkpoints, RetrievalSnapshot, not_repeatable
 from memconform.runs.journal import Journal
 from memconform.scoring.statuses import QuestionStatus
@@ -226,6 +232,82 @@ async def test_attempts_that_end_during_a_verification_wait_for_the_next(case: _
     await case.checkpoints.verify()
     assert case.verdicts(1) == ["correct"]
     assert case.confirmed == [1]
+
+
+def _failing(times: int) -> Callable[[RetrievalSnapshot], Failure | None]:
+    """A daemon that fails the first repetitions."""
+    left = iter(range(times))
+
+    def outcome(_: RetrievalSnapshot) -> Failure | None:
+        if next(left, None) is not None:
+            raise DaemonFailedError("http_500", "boom")
+        return None
+
+    return outcome
+
+
+@pytest.fixture
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "_RETRY_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("_no_pause")
+async def test_one_failed_repetition_discards_nothing(case: _Case) -> None:
+    """A single 500 while the final sample was repeated discarded every open answer."""
+    for row in range(20):
+        case.attempt(row, held=row != 1)
+    case.outcomes = _failing(1)
+    await case.checkpoints.verify()
+    case.attempt(20)
+    case.outcomes = _failing(1)
+    await case.checkpoints.verify(last=True)
+    assert case.verdicts(*range(21)) == ["correct"] * 21
+    assert case.checkpoints.record().retracted == 0
+
+
+@pytest.mark.usefixtures("_no_pause")
+async def test_a_question_whose_repetition_always_fails_costs_the_others_nothing(
+    case: _Case,
+) -> None:
+    def outcome(snapshot: RetrievalSnapshot) -> Failure | None:
+        if snapshot.number == 1:
+            raise DaemonFailedError("http_500", "boom")
+        return None
+
+    for row in range(5):
+        case.attempt(row)
+    case.outcomes = outcome
+    await case.checkpoints.verify(last=True)
+    assert case.verdicts(*range(5)) == ["correct"] * 5
+    case.attempt(5, held=False)
+    case.outcomes = _failing(9)
+    await case.checkpoints.verify()
+    assert case.verdicts(*range(6)) == ["correct"] * 5 + ["not_confirmed"]
+
+
+@pytest.mark.usefixtures("_no_pause")
+async def test_a_sample_of_which_nothing_can_be_repeated_proves_nothing(case: _Case) -> None:
+    case.attempt(0)
+    case.outcomes = _failing(99)
+    await case.checkpoints.verify(last=True)
+    assert case.verdicts(0) == ["not_confirmed"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CallTimeoutError("timeout", "slow"), DaemonFailedError("daemon_died", "gone")],
+)
+async def test_a_repetition_that_is_stuck_or_dead_is_not_retried(
+    case: _Case, error: CallError
+) -> None:
+    def outcome(_: RetrievalSnapshot) -> Failure | None:
+        raise error
+
+    case.attempt(0, held=False)
+    case.outcomes = outcome
+    await case.checkpoints.verify()
+    assert case.confirmed == [0]
+    assert case.verdicts(0) == ["not_confirmed"]
 
 
 async def test_nothing_is_repeated_without_reverification(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _TEN = [PairedCluster(200, *counts) for counts in ((9, 6), (7, 6), (5, 7), (4, 7
 
 
 @given(st.lists(st.integers(-9, 9), max_size=10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_sign_flip_is_the_share_of_all_flips(differences: list[int]) -> None:
     observed = abs(sum(differences))
     flips = list(product((-1, 1), repeat=len(differences)))

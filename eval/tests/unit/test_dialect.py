@@ -234,6 +234,12 @@ def test_a_declared_gap_is_unknown_and_a_null_is_not() -> None:
         ({"routes": {"search": False}}, "a daemon needs this route"),
         ({"routes": {"search": "search"}}, "METHOD /path"),
         ({"routes": {"serach": False}}, "serach"),
+        (
+            {"routes": {"search": "POST /stores/{brian}/query"}},
+            "routes.search: unknown placeholder {brian}; did you mean {brain}?",
+        ),
+        ({"routes": {"search": "POST /{brainId}"}}, "{brainId}; did you mean {brain}?"),
+        ({"routes": {"search": "POST /{id}"}}, "{id}; known are {brain}"),
         ({"objects": {"chunks": {}}}, "unknown object"),
         ({"objects": {"chunk": {"txt": "t"}}}, "unknown key"),
         ({"objects": {"chunk": {"text": False}}}, "cannot be unknown"),

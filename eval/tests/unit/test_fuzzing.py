@@ -282,7 +282,6 @@ def test_every_route_is_called_validly_and_invalidly() -> None:
     @settings(
         max_examples=3_000,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
@@ -299,7 +298,7 @@ def test_every_route_is_called_validly_and_invalidly() -> None:
 
 
 @given(chains())
-@settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, database=None, suppress_health_check=list(HealthCheck))
 def test_every_op_of_a_chain_succeeds(chain: tuple[dict[str, Any], dict[str, Any]]) -> None:
     documents, ops = chain
     daemon = OracleDaemon(Providers())
@@ -346,7 +345,6 @@ def test_falsy_and_long_values_and_moved_attributes_are_generated() -> None:
     @settings(
         max_examples=3_000,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
@@ -371,7 +369,7 @@ def test_texts_contain_no_syntax_of_cases(text: str) -> None:
 
 
 @given(programs({Profile.CORE}))
-@settings(max_examples=50, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, database=None, suppress_health_check=list(HealthCheck))
 def test_unclaimed_profiles_are_not_called(program: Program) -> None:
     assert not program.listens
     assert {call.route for call in program.calls} <= {

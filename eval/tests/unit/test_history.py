@@ -303,7 +303,7 @@ def test_sessions_about_the_same_attribute_are_no_filler(
         (_row(answer_session_ids=[]), "element 0: no session answers it"),
         (_row(question_date="May"), "'May' is not a date"),
         (_row(haystack_dates=["2023/02/30 (Thu) 02:21"]), "element 0: day"),
-        (_row(haystack_dates=[]), "element 0: zip"),
+        (_row(haystack_dates=[]), "element 0: 1 haystack_sessions, but 0 haystack_dates"),
         (_row(question=None), "'question' must be text"),
         (_row(answer=None), "'answer' must be text or a number"),
         (_row(haystack_sessions=[[{"role": "user"}]]), "element 0: 'content' is missing"),
@@ -328,7 +328,8 @@ def test_invalid_evidence_is_reported(tmp_path: Path, row: Any, why: str) -> Non
             "'content' must be text",
         ),
         ([_row(), 3], "element 1: is not an object"),
-        ({"session_id": "f"}, "is not a JSON array"),
+        ({"session_id": "f"}, "element 0: 'sessions' is missing"),
+        (7, "is neither a JSON array nor JSON lines"),
     ],
 )
 def test_an_invalid_filler_is_reported(tmp_path: Path, filler: Any, why: str) -> None:
@@ -342,7 +343,7 @@ def test_an_invalid_filler_is_reported(tmp_path: Path, filler: Any, why: str) ->
     [
         (_asked("k", "riddle"), "task 'riddle' does not exist"),
         (_asked("k", "temp_reasoning_implicit"), "'facts' is missing"),
-        (_asked("k", "temp_reasoning_implicit", facts=[]), "zip"),
+        (_asked("k", "temp_reasoning_implicit", facts=[]), "1 sessions, but 0 dates"),
         (_asked("k", "single_hop", unified_date="soon"), "'soon' is not a date"),
         ({"question_id": "k", "question_content": {}}, "'background_id' is missing"),
     ],

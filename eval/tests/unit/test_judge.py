@@ -32,7 +32,7 @@ from memconform.scoring.judge.prompt import (
     prompt_digest,
 )
 from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
-from memconform.scoring.judge.rubric import settled_by_text
+from memconform.scoring.judge.rubric import settled_if_blank
 from memconform.scoring.scorer import Score
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge
@@ -91,20 +91,9 @@ def test_the_offline_judge_understands_the_judges_prompt() -> None:
 
 @pytest.mark.parametrize("answer", ["", "  \n", "...", "—"])
 def test_an_empty_answer_needs_no_judge(answer: str) -> None:
-    score = settled_by_text(_QUESTION, answer)
+    score = settled_if_blank(_QUESTION, answer)
     assert score is not None
     assert (score.status, score.value) == (QuestionStatus.INCORRECT, 0.0)
-
-
-def test_an_abstention_by_the_phrases_needs_no_judge() -> None:
-    unknown = Question(id="u", question="Who?", abstain=True)
-    answer = "No information available."
-    passed, failed = settled_by_text(unknown, answer), settled_by_text(_QUESTION, answer)
-    assert passed is not None
-    assert failed is not None
-    assert passed.status is QuestionStatus.CORRECT
-    assert failed.status is QuestionStatus.ABSTAINED
-    assert settled_by_text(unknown, "My notes say nothing of that.") is None
 
 
 def vote(verdict: str | None, score: float | None = None, model: str = "m") -> JudgeVote:
@@ -324,7 +313,7 @@ def test_a_mutated_reply_is_the_same_verdict_or_none() -> None:
 
 @pytest.mark.parametrize("answer", ["😀", "∞", "½", "7"])
 def test_a_symbol_is_an_answer(answer: str) -> None:
-    assert settled_by_text(_QUESTION, answer) is None
+    assert settled_if_blank(_QUESTION, answer) is None
 
 
 def test_a_calibration_set_with_an_id_or_a_kind_in_two_places_is_refused(tmp_path: Path) -> None:

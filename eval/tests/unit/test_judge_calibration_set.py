@@ -3,12 +3,15 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
 from memconform.datasets.registry import judge_calibration, shipped
+from memconform.scoring.abstention import abstains, contains_phrase
+from memconform.scoring.judge.calibration import CalibrationItem
 
 _KINDS = {
     "right": (
@@ -20,6 +23,7 @@ _KINDS = {
         "right-other-language",
         "long-right",
         "abstention-right",
+        "phrase-right",
     ),
     "specific-wrong": (
         "near-number",
@@ -32,8 +36,11 @@ _KINDS = {
         "wrong-other-language",
         "verbose-wrong",
         "abstention-wrong",
+        "phrase-wrong",
     ),
-    "vague-wrong": ("evasive", "vague", "declined", "empty", "question-echo"),
+    "vague-wrong": (
+        *("evasive", "vague", "declined", "empty", "question-echo", "phrase-declined"),
+    ),
     "injected": ("ignore-rubric", "fake-verdict", "fake-fence", "claimed-authority"),
 }
 _REQUIRED = {"id", "kind", "group", "question", "reference_answer", "candidate", "label"}
@@ -188,6 +195,17 @@ def test_abstentions_are_marked_and_phrased_in_many_ways() -> None:
     for row in _ROWS:
         if row.get("abstain"):
             assert row["group"] != "vague-wrong", f"{row['id']}: declining would be correct"
+
+
+def test_phrases_of_abstention_stand_beside_what_is_asked_for() -> None:
+    for row in _of("phrase-right", "phrase-wrong", "phrase-declined"):
+        assert contains_phrase(row["candidate"]), row["id"]
+        assert "abstain" not in row, row["id"]
+        question = CalibrationItem.model_validate(row).as_question()
+        bare = replace(question, answers=())
+        # The reference answer contains the phrase, too, so that a judge has to read both.
+        assert not abstains(question, row["candidate"]) or row["kind"] == "phrase-declined"
+        assert abstains(bare, row["candidate"]) == (row["kind"] == "phrase-declined"), row["id"]
 
 
 def test_nothing_is_visible_in_empty_candidates() -> None:

@@ -24,8 +24,9 @@ from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LedgerError, Message, Usage
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import ModelName, address, endpoint
+from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO, ModelTraits, Price, Prices
+from memconform.llm.settings import address, endpoint
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_the_flag_takes_precedence_over_the_variable() -> None:
 _CALLS = st.lists(st.tuples(st.integers(1, 400), st.integers(0, 900)), min_size=1, max_size=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(calls=_CALLS, budget=st.integers(0, 3_000), most=st.integers(1, 20), seed=st.integers())
 def test_spending_exceeds_the_budget_by_no_more_than_calls_in_flight_exceed_their_reservations(
     calls: list[tuple[int, int]], budget: int, most: int, seed: int

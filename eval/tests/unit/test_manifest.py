@@ -45,6 +45,14 @@ def test_the_smallest_manifest(tmp_path: Path) -> None:
             ("[serve]", "[ready]\npath = 'ok'\n[serve]"),
             "path: 'ok' is invalid: begin with /",
         ),
+        (
+            ("[serve]", "[seed]\nvia = 'disk'\nfolder = 'stores/{brian}'\n[serve]"),
+            "unknown placeholder {brian}; did you mean {brain}?",
+        ),
+        (
+            ("[serve]", "[env.set]\nDATA = '{state-dir} {stat_dir}'\n[serve]"),
+            "unknown placeholder {stat_dir}; did you mean {state_dir}?",
+        ),
         (("argv = [", "argv = ['{address}', "), "placeholder {address}; did you mean {addr}?"),
         (
             ("[serve]", "[build]\ncommand = ['x', '{zzz}']\ninputs = ['*']\n[serve]"),

@@ -1,11 +1,33 @@
-"""What CI leaves out as sampled is part of an exhaustive test that it runs."""
+"""`make test` runs an integration test of each verb, and `make test-all` all that are not slow."""
 
 import re
 from collections.abc import Mapping
 
+import pytest
+from _pytest.mark.expression import Expression
+
+from memconform.cli.main import cli
 from tests.conftest import CHECKOUT
 
 _TESTS = CHECKOUT / "eval" / "tests"
+_FILES = {
+    str(path.relative_to(_TESTS)): path.read_text(encoding="utf-8")
+    for path in _TESTS.glob("*/test_*.py")
+    if path.name != "test_markers.py"
+}
+
+
+def _capabilities(files: Mapping[str, str]) -> set[str]:
+    return {
+        name
+        for text in files.values()
+        for name in re.findall(r'mark\.capability\("([^"]+)"\)', text)
+    }
+
+
+def test_each_verb_has_a_test_that_make_test_runs() -> None:
+    verbs = set(cli.list_commands(None))  # type: ignore[arg-type] # no command needs a context
+    assert verbs - _capabilities(_FILES) == set()
 
 
 def _sampled_alone(files: Mapping[str, str]) -> list[str]:
@@ -18,10 +40,8 @@ def _sampled_alone(files: Mapping[str, str]) -> list[str]:
 
 
 def test_each_file_with_sampled_tests_has_exhaustive_ones() -> None:
-    files = {p.name: p.read_text(encoding="utf-8") for p in _TESTS.glob("*/test_*.py")}
-    del files["test_markers.py"]
-    assert sum("mark.sampled" in text for text in files.values()) >= 5
-    assert _sampled_alone(files) == []
+    assert sum("mark.sampled" in text for text in _FILES.values()) >= 5
+    assert _sampled_alone(_FILES) == []
 
 
 def test_a_sampled_test_without_an_exhaustive_one_is_found() -> None:
@@ -33,6 +53,40 @@ def test_a_sampled_test_without_an_exhaustive_one_is_found() -> None:
     assert _sampled_alone(files) == ["alone.py"]
 
 
-def test_ci_leaves_out_slow_and_sampled_tests_and_no_others() -> None:
-    text = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r'TESTS="([^"]*)"', text) == ["not slow and not sampled"]
+def _selected(marks: set[str]) -> list[str]:
+    """The targets of the Makefile that run a test with these marks."""
+    expressions = dict(
+        re.findall(r"^(QUICK|OTHERS) := (.+)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    )
+    return [
+        name
+        for name, text in expressions.items()
+        if Expression.compile(text).evaluate(lambda mark, /, **_: mark in marks)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "targets"),
+    [
+        ("unit", ["QUICK"]),
+        ("unit sampled", ["QUICK"]),
+        ("unit exhaustive", ["OTHERS"]),
+        ("capability", ["QUICK"]),
+        ("capability sampled", ["QUICK"]),
+        ("", ["OTHERS"]),
+        ("exhaustive", ["OTHERS"]),
+        ("sampled", []),
+        ("slow", []),
+        ("slow exhaustive", []),
+        ("slow unit", []),
+    ],
+    ids=repr,
+)
+def test_each_test_that_is_not_slow_is_run_once_by_ci(marks: str, targets: list[str]) -> None:
+    ci = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert ci[-2:] == ["make test", "make exhaustive"]
+    assert _selected(set(marks.split())) == targets
+
+
+def test_unit_tests_are_known_by_their_folder(request: pytest.FixtureRequest) -> None:
+    assert request.node.get_closest_marker("unit") is not None

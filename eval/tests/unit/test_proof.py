@@ -151,7 +151,7 @@ async def test_whether_filters_work_is_asked_without_an_empty_answer(filters: st
     """Mode semantic of one daemon was never seeded: nothing matched the path that was asked for."""
     async with _seeded(_Denying(filters), modes=[Mode.SEMANTIC]) as seeded:
         assert seeded.prover.legs == (Mode.SEMANTIC,)
-        assert seeded.prover._filters is (filters == "honoured")
+        assert seeded.prover._probe.filters is (filters == "honoured")
 
 
 async def test_a_sample_of_a_large_corpus_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,7 @@ _STYLES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     style=_STYLES,
     legs=st.sampled_from(_LEGS),
@@ -245,7 +245,7 @@ def _losses(path: str, legs: tuple[Mode, ...]) -> Iterator[_Loss]:
             yield _Loss(path, (leg,), only_unfiltered=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     style=_STYLES,
     legs=st.sampled_from(_LEGS),

@@ -94,13 +94,13 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_JSON, st.booleans())
 def test_json_without_repeated_keys_is_decoded_as_usual(value: object, escaped: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     assert decode(json.dumps(value, ensure_ascii=escaped)) == value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(st.text(), _JSON, min_size=1, max_size=4), st.data())
 def test_the_position_of_a_repeated_key_is_found(
     value: dict[str, object], data: st.DataObject

@@ -14,7 +14,8 @@ from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import ChatRequest, Completion, Usage, fence_line
-from memconform.llm.names import Endpoint, ModelName
+from memconform.llm.names import ModelName
+from memconform.llm.settings import Endpoint
 from memconform.reading.prompts import DECLINES
 from memconform.reading.reader import CallTotals
 from memconform.replay.agent import MAX_SECONDS, Agent, SearchRecord

@@ -118,12 +118,12 @@ def test_csv_has_a_row_for_each_outcome() -> None:
     assert rows[1][7:] == ["1.500", "t"]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", " =1"])
 def test_no_cell_of_a_csv_is_a_formula(text: str) -> None:
     pieces, sink = _bytes()
     write_csv(sink, [_outcome(text=text)])
     row = list(csv.reader(io.StringIO(b"".join(pieces).decode(), newline="")))[1]
-    assert row[2] == "'" + text.replace("\r", "\\r")
+    assert row[2] == f"'{text}"
 
 
 _BAD = [Statement(Grade.BAD, "py fails")]

@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform.stats import resampling
@@ -19,7 +19,6 @@ _SEEDS = st.integers(0, 2**200)
 
 
 @given(_SEEDS, st.integers(1, 2**32))
-@settings(deadline=None)
 def test_numbers_are_numpys(seed: int, bound: int) -> None:
     theirs = np.random.default_rng(seed).integers(0, bound, size=101)
     assert list(islice(integers(seed, bound), 101)) == theirs.tolist()
@@ -38,7 +37,6 @@ _COLUMNS = st.integers(1, 40).flatmap(
 
 
 @given(_COLUMNS, st.integers(0, 5), st.integers(100, 203), st.sampled_from([0.9, 0.95]))
-@settings(deadline=None)
 def test_intervals_are_those_of_numpy(
     columns: list[list[float]], seed: int, resamples: int, confidence: float
 ) -> None:

@@ -112,11 +112,10 @@ def test_an_empty_answer_needs_no_judge(rubric: Rubric) -> None:
     assert score.status is QuestionStatus.INCORRECT
 
 
-def test_only_the_strict_rubric_settles_an_answer_by_its_phrases() -> None:
-    answer = "The boats of Orn are not mentioned; in Brel there are 4."
-    assert STRICT.settle(_question(), answer) is not None
-    assert LenientRubric().settle(_question(), answer) is None
-    assert LongMemEvalRubric().settle(_question(), answer) is None
+@pytest.mark.parametrize("rubric", OWN)
+@pytest.mark.parametrize("answer", ["Orn is not mentioned; in Brel there are 4.", "Not mentioned."])
+def test_a_judge_is_asked_about_an_answer_with_a_phrase(rubric: Rubric, answer: str) -> None:
+    assert rubric.settle(_question(), answer) is None
 
 
 @pytest.mark.parametrize("rubric", OWN)

@@ -1,10 +1,10 @@
 import pytest
 
+from memconform.datasets.matching import holds_expected
 from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
-from memconform.scoring.abstention import abstains
-from memconform.scoring.exact import ExactScorer, holds_expected
+from memconform.scoring.exact import ExactScorer
 from memconform.scoring.scorer import DaemonResponse, TextKind
 from memconform.scoring.statuses import QuestionStatus
 
@@ -44,21 +44,6 @@ async def test_a_question_without_expectations_cannot_be_scored() -> None:
         await ExactScorer().score(_question(), DaemonResponse(text="anything", kind="retrieval"))
     with pytest.raises(UsageError, match="'q'"):
         ExactScorer().require_scorable([_question()])
-
-
-@pytest.mark.parametrize(
-    ("answer", "marker", "expected"),
-    [
-        ("No information available.", None, True),
-        ("Sorry: that was NOT MENTIONED anywhere", None, True),
-        (" n/a ", "N/A", True),
-        ("n/a, perhaps", "N/A", False),
-        ("n/a", None, False),
-        ("", None, False),
-    ],
-)
-def test_abstention(answer: str, marker: str | None, expected: bool) -> None:  # noqa: FBT001
-    assert abstains(answer, marker) is expected
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/query_verification.py", "doubt.code"): (),
     ("ingest/query_verification.py", "error.code"): (),
-    ("llm/calls.py", "error.code"): (),
+    ("llm/providers.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
     ("replay/answering.py", "error.code"): (),

@@ -10,6 +10,7 @@ from memconform.bench.qa.records import JournalHeader, Judgement
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.bench.verdict_journal import journaled
 from memconform.datasets.model import Question
+from memconform.datasets.reasoning import strip_reasoning
 from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
@@ -72,9 +73,13 @@ def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -
 
 
 def _contains_yes(votes: list[JudgeVote]) -> bool | None:
-    """The released script's label; None without one reply, of one judge that was asked once."""
+    """The released script's label; None without one reply, of one judge that was asked once.
+
+    Reasoning is not part of the reply: with the services that the script was written for it never
+    was, and the letters occur in most reasoning.
+    """
     if len(votes) != 1 or len(votes[0].verdicts) > 1:
         return None
     [vote] = votes
     reply = vote.reason if vote.verdict is not None else vote.invalid_reply
-    return contains_yes(reply) if reply else None
+    return contains_yes(strip_reasoning(reply)) if reply else None

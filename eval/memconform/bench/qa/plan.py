@@ -12,6 +12,7 @@ from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, Repeate
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.model import Question
+from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError
 from memconform.scoring.error_text import error_message, resembles_error
@@ -56,7 +57,10 @@ class AnswerSelection:
     def errors(self) -> dict[str, str]:
         """Error messages instead of an answer, by the id of their question."""
         answers = self.hypotheses.answers
-        messages = ((q.id, error_message(q, answers[q.id])) for q in self._known)
+        unanswered = self._without_answer
+        messages = (
+            (q.id, unanswered.get(q.id) or error_message(q, answers[q.id])) for q in self._known
+        )
         return {name: message for name, message in messages if message is not None}
 
     @cached_property
@@ -70,6 +74,13 @@ class AnswerSelection:
         if self.partial:
             return self._known
         return list(self.key.questions.values())
+
+    @property
+    def _without_answer(self) -> dict[str, str]:
+        """Answers of which nothing was left without their reasoning."""
+        stored = self.hypotheses
+        names = stored.reasoning if stored.is_stripped else ()
+        return {name: ONLY_REASONING for name in names if not stored.answers[name].strip()}
 
     @property
     def _known(self) -> list[Question]:
@@ -95,6 +106,8 @@ class AnswerSelection:
             disputed_sha256=None if self.disputed is None else digest_of_names(self.disputed),
             partial=self.partial,
             rubrics=dict(rubrics),
+            prediction=self.hypotheses.prediction,
+            strip_reasoning=self.hypotheses.is_stripped,
         )
 
     def answer_file(self) -> AnswerFile:
@@ -113,7 +126,12 @@ class AnswerSelection:
                 for name, text in answers.items()
                 if name not in self.errors and resembles_error(text)
             ],
-            empty=sum(settled_if_blank(text) is not None for text in answers.values()),
+            empty=sum(
+                settled_if_blank(questions[name], text) is not None
+                for name, text in answers.items()
+                if name in questions
+            ),
+            reasoning=len(self.hypotheses.reasoning),
             same_text=_same_text(answers.values()),
         )
 

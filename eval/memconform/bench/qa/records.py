@@ -29,6 +29,10 @@ class QaSettings(Record):
     """Whether only questions that have an answer are expected."""
     rubrics: dict[str, JudgeSettings]
     """By name; empty if no judge is asked."""
+    prediction: str | None = None
+    """The key of the answers in a file of LoCoMo's own code."""
+    strip_reasoning: bool = False
+    """Whether blocks of reasoning were removed from the answers."""
 
 
 class Judgement(Record):
@@ -197,6 +201,8 @@ class AnswerFile(Record):
     """Answers that begin as error messages may, and are scored."""
     empty: int = 0
     """Answers without text, which are wrong."""
+    reasoning: int = 0
+    """Answers with a block of reasoning, such as `<think>…</think>`."""
     same_text: RepeatedText | None = None
 
 

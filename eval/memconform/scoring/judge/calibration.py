@@ -29,8 +29,7 @@ from memconform.scoring.judge.prompt import (
     prompt_digest,
 )
 from memconform.scoring.judge.records import ErrorRate, Group
-from memconform.scoring.judge.rubric import settled_by_text
-from memconform.scoring.statuses import QuestionStatus
+from memconform.scoring.judge.rubric import settled_if_blank
 from memconform.stats.prevalence import is_better_than_chance
 from memconform.storage.writing import replacing, unwritable
 from memconform.validation import first_fault
@@ -232,9 +231,8 @@ async def calibrate(
         for id_, reply in replies.items()
         if not isinstance(reply, LlmError)
     }
-    settled = {
-        item.id: _settled_verdict(item) for item in items if item.id not in {i.id for i in judged}
-    }
+    # What needs no judge is empty, and so wrong.
+    settled: dict[str, Verdict] = {i.id: "incorrect" for i in items if not _needs_judge(i)}
     repeated = [
         (verdicts[id_], reply.value.verdict)
         for id_, reply in again.items()
@@ -323,13 +321,7 @@ def repeated_items(items: Sequence[CalibrationItem], seed: int = 0) -> list[Cali
 
 
 def _needs_judge(item: CalibrationItem) -> bool:
-    return settled_by_text(item.as_question(), item.candidate) is None
-
-
-def _settled_verdict(item: CalibrationItem) -> Verdict:
-    score = settled_by_text(item.as_question(), item.candidate)
-    passed = score is not None and score.status is QuestionStatus.CORRECT
-    return "correct" if passed else "incorrect"
+    return settled_if_blank(item.as_question(), item.candidate) is None
 
 
 def _error_rate(items: Iterable[CalibrationItem], verdicts: dict[str, Verdict]) -> ErrorRate:

@@ -7,9 +7,10 @@ from memconform.datasets.model import Question
 from memconform.llm.accounting import dollars, estimate
 from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
-from memconform.llm.names import ModelName, address
+from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.replies import cached_reply
+from memconform.llm.settings import address
 from memconform.scoring.judge.rubric import STRICT, Rubric
 
 ASSUMED_ANSWER = "x" * 400

@@ -81,8 +81,7 @@ class LenientRubric:
 
     def settle(self, question: Question, candidate: str) -> Score | None:
         """An empty answer is wrong; everything else is judged."""
-        del question
-        return settled_if_blank(candidate)
+        return settled_if_blank(question, candidate)
 
     def digest(self) -> str:
         """The digest of its requests."""

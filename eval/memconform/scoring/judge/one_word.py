@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, Literal
 
+from memconform.llm.replies import unfence
 from memconform.scoring.judge.prompt import JudgeReply
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
@@ -34,6 +35,7 @@ def parse_word(text: str, *, right: Iterable[str], wrong: Iterable[str]) -> Judg
     Raises:
         ValueError: for anything else, such as prose in which one of the words occurs.
     """
+    text = unfence(text)
     accepting = tuple(right)
     words = (*accepting, *wrong)
     match = _pattern(words).fullmatch(text)

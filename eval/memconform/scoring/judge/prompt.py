@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from memconform.contract.strict_json import decode
 from memconform.datasets.model import Question
 from memconform.llm.chat import ChatRequest, Message, fence_line
+from memconform.llm.replies import decode_reply
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.validation import first_fault
 
@@ -94,6 +94,9 @@ def judge_request(question: Question, candidate: str) -> ChatRequest:
     lines.append(f"Reference answer: {reference}")
     if question.abstain:
         lines.append(ABSTENTION)
+    if question.abstain_marker:
+        marker = json.dumps(question.abstain_marker, ensure_ascii=False)
+        lines.append(f"An answer that is only {marker} declines to answer.")
     if question.rubric:
         lines.append(f"Rubric: {question.rubric}")
     lines += candidate_lines(question.question, reference, candidate)
@@ -132,10 +135,7 @@ def parse_reply(text: str) -> JudgeReply:
         ValueError: for anything but one JSON object of the keys reason, verdict and score, whose
             verdict and score agree: prose around it, repeated or unknown keys, NaN, lists.
     """
-    try:
-        value = decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not one JSON object: {error}") from error
+    value = decode_reply(text)
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - a reply's fault, as all others
     try:
@@ -153,6 +153,7 @@ def prompt_digest() -> str:
         rubric="rubric",
         question_date="date",
         abstain=True,
+        abstain_marker="marker",
     )
     request = judge_request(question, "candidate" * MAX_CANDIDATE)
     return hashlib.sha256(repr(request).encode()).hexdigest()[:12]

@@ -7,7 +7,7 @@ from typing import Protocol
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest
-from memconform.scoring.abstention import abstains
+from memconform.scoring.abstention import is_marker
 from memconform.scoring.judge.prompt import (
     MAX_CANDIDATE,
     JudgeReply,
@@ -75,8 +75,8 @@ class StrictRubric:
         return parse_reply(text)
 
     def settle(self, question: Question, candidate: str) -> Score | None:
-        """As `settled_by_text`."""
-        return settled_by_text(question, candidate)
+        """As `settled_if_blank`."""
+        return settled_if_blank(question, candidate)
 
     def digest(self) -> str:
         """As `prompt_digest`, by which calibrations are stored."""
@@ -102,24 +102,13 @@ def digest_of_requests(rubric: Rubric, questions: tuple[Question, ...]) -> str:
     return hashlib.sha256(repr(requests).encode()).hexdigest()[:12]
 
 
-def settled_by_text(question: Question, answer: str) -> Score | None:
-    """The score of an answer that needs no judge, because its text alone settles it; else None.
+def settled_if_blank(question: Question, answer: str) -> Score | None:
+    """The score of an answer of nothing but spaces, punctuation and invisible characters.
 
-    That is an answer of nothing but spaces, punctuation and invisible characters, and one that
-    abstains by the phrases that always do.
+    None for any other, and for the question's own marker of abstention: a judge has to decide.
     """
-    if (blank := settled_if_blank(answer)) is not None:
-        return blank
-    if not abstains(answer, question.abstain_marker):
+    if is_marker(question, answer):
         return None
-    reason = "the answer abstains"
-    if question.abstain:
-        return Score(1.0, QuestionStatus.CORRECT, reason, {"judges": []})
-    return Score(0.0, QuestionStatus.ABSTAINED, reason, {"judges": []})
-
-
-def settled_if_blank(answer: str) -> Score | None:
-    """The score of an answer of nothing but spaces, punctuation and invisible characters."""
     if all(unicodedata.category(character)[0] in "CPZ" for character in answer):
         return Score(0.0, QuestionStatus.INCORRECT, "the answer is empty", {"judges": []})
     return None

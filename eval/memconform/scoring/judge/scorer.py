@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memconform.datasets.model import Question
 from memconform.llm.accounting import Reply, dollars
 from memconform.llm.calls import Model
 from memconform.llm.chat import HaltingError, LlmError
 from memconform.llm.replies import InvalidReplyError
+from memconform.scoring.abstention import abstains
 from memconform.scoring.judge.panel import decide, excused_if_cut, own_verdict
 from memconform.scoring.judge.prompt import JudgeReply
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote, TieRule
 from memconform.scoring.judge.rubric import STRICT, Rubric
 from memconform.scoring.scorer import DaemonResponse, Score
+from memconform.scoring.statuses import QuestionStatus
 
 
 class JudgeScorer:
@@ -85,6 +87,9 @@ class JudgeScorer:
             halt.unfinished = tuple(vote.model_dump(mode="json") for vote in paid)
             raise halt
         score = decide(votes, self._tie)
+        is_wrong = score.status is QuestionStatus.INCORRECT
+        if is_wrong and not question.abstain and abstains(question, response.text):
+            score = replace(score, status=QuestionStatus.ABSTAINED)
         return excused_if_cut(score, len(self._rubric.shown(response.text)), len(response.text))
 
     async def _ask(self, model: Model, question: Question, answer: str) -> "_JudgeReplies":

@@ -127,8 +127,7 @@ class WmbRubric:
 
     def settle(self, question: Question, candidate: str) -> Score | None:
         """Memories without a word are wrong; everything else is judged."""
-        del question
-        return settled_if_blank(candidate)
+        return settled_if_blank(question, candidate)
 
     def digest(self) -> str:
         """The digest of its requests."""

@@ -147,10 +147,8 @@ for (const [levels, status] of [
 ] as const) {
   // The enclosing object is a level, too.
   test(`${status}: ${levels + 1} levels of JSON`, async () => {
-    const started = performance.now();
     const answer = await http.send("POST", SEARCH, `{"query": "x", "deep": ${nested(levels)}}`);
     assert.equal(answer.status, status);
-    assert.ok(performance.now() - started < 20_000);
   });
 }
 
@@ -306,7 +304,9 @@ const malformed: [request: string, status: string][] = [
 for (const [request, status] of malformed) {
   test(`${status}, and alive: ${JSON.stringify(request)}`, async () => {
     const port = Number(new URL(http.daemon.address).port);
-    const socket = connect(port, "127.0.0.1").end(request, "latin1");
+    const socket = connect(port, "127.0.0.1");
+    // A half-closed connection is ended by Node before a handler that waits can answer.
+    socket.write(request, "latin1");
     const [answer] = (await once(socket, "data")) as [Buffer];
     assert.match(
       answer.toString(),

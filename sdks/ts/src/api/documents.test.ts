@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { type Answer, document, FAKES, TestDaemon } from "../testing/daemon.js";
 
@@ -293,12 +294,20 @@ test("links are not followed", async () => {
 });
 
 test("a write whose client disconnects in mid-body stores nothing", async () => {
+  const channel = "http.server.request.start";
+  const received = new Promise<IncomingMessage>((resolve) => {
+    const receive = (message: unknown) => {
+      unsubscribe(channel, receive);
+      resolve((message as { request: IncomingMessage }).request);
+    };
+    subscribe(channel, receive);
+  });
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   socket.write(
     `PUT ${DOCUMENTS}?path=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf`,
   );
-  await sleep(100);
+  const request = await received;
   socket.destroy();
-  await sleep(100);
+  await new Promise((resolve) => request.once("close", resolve));
   assert.deepEqual(await paths(), []);
 });

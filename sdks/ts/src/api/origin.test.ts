@@ -19,7 +19,7 @@ after(() => Promise.all([open.stop(), guarded.stop()]));
 async function statusOf(daemon: TestDaemon, line: string, ...headers: string[]): Promise<string> {
   const { hostname, port } = new URL(daemon.daemon.address);
   const socket = connect(Number(port), hostname);
-  socket.end([line, ...headers, "Connection: close", "", ""].join("\r\n"));
+  socket.write([line, ...headers, "Connection: close", "", ""].join("\r\n"));
   let text = "";
   for await (const piece of socket) text += String(piece);
   return text.split(" ", 2)[1] ?? "";

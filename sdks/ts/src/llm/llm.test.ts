@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { UpstreamFixture } from "../testing/fixture.js";
+import { Timers } from "../testing/timers.js";
 import { until } from "../testing/until.js";
-import { delta, events, IMPATIENT, KEY, silence, status } from "../testing/upstream.js";
+import { delta, events, KEY, silence, SILENCE_MS, status } from "../testing/upstream.js";
 
 const fixture = new UpstreamFixture();
 
@@ -123,20 +124,34 @@ test("a failed call is retried at most twice", async () => {
   assert.equal(fixture.upstream.received.length, 3);
 });
 
-for (const [name, respond] of [
-  ["before the first piece", silence],
-  ["in mid-answer", events([delta("Sleeps")], { open: true })],
-  ["while the client library waits to retry", status(503, "{}", { "Retry-After": "50" })],
+const waits = (timers: Timers, length: number) => timers.lengths.filter((ms) => ms === length);
+
+for (const [name, respond, isSilent, cancelled] of [
+  ["before the first piece", silence, () => fixture.upstream.received.length > 0, 1],
+  [
+    "in mid-answer",
+    events([delta("Sleeps")], { open: true }),
+    // It has waited for the response and for a piece of it, and waits for another.
+    (timers: Timers) => waits(timers, SILENCE_MS).length === 3,
+    1,
+  ],
+  [
+    "while the client library waits to retry",
+    status(503, "{}", { "Retry-After": "50" }),
+    (timers: Timers) => waits(timers, 50_000).length > 0,
+    0,
+  ],
 ] as const) {
-  test(`silence ${name} is a timeout and cancels the request`, async () => {
-    await startReader("openai", IMPATIENT);
+  test(`silence ${name} is a timeout and cancels the request`, async (t) => {
+    await startReader("openai");
     fixture.upstream.script(respond);
-    const started = performance.now();
-    const answer = await fixture.daemon.ask({ question: "zebra?" });
-    assert.ok(performance.now() - started < 40_000);
+    const timers = new Timers(t);
+    const asking = fixture.daemon.ask({ question: "zebra?" });
+    await until(() => isSilent(timers));
+    timers.expire(SILENCE_MS);
+    const answer = await asking;
     assert.equal(answer.at(-2)?.[1].code, "timeout");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
-    const cancelled = name === "while the client library waits to retry" ? 0 : 1;
     await until(() => fixture.upstream.cancelled >= cancelled);
     assert.equal(fixture.upstream.cancelled, cancelled);
     assert.equal(fixture.upstream.received.length, 1);
@@ -144,7 +159,7 @@ for (const [name, respond] of [
 }
 
 test("a client that disconnects cancels the upstream request", async () => {
-  await startReader("openai", { JB_UPSTREAM_TIMEOUT: "600" });
+  await startReader("openai");
   fixture.upstream.script(events([delta("Sleeps")], { open: true }));
   const gone = new AbortController();
   const init = { signal: gone.signal };

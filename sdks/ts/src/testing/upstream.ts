@@ -101,12 +101,13 @@ export const embeddings = json(({ body }) => ({
 
 export const KEY = "sk-very-secret";
 
-/** For tests of silence; elsewhere the timeout is the default, which no busy machine exceeds. */
-export const IMPATIENT = { JB_UPSTREAM_TIMEOUT: "0.8" };
+/** The time in milliseconds that the upstream may be silent, which no busy machine takes. */
+export const SILENCE_MS = 600_000;
 
 /** The environment of a daemon that uses `upstream` for every provider. */
 export function upstreamEnv(upstream: ScriptedUpstream, env: Record<string, string>) {
   return {
+    JB_UPSTREAM_TIMEOUT: String(SILENCE_MS / 1000),
     OPENAI_API_KEY: KEY,
     OPENAI_BASE_URL: `${upstream.address}/v1`,
     ANTHROPIC_API_KEY: KEY,

@@ -5,7 +5,9 @@ import { test } from "node:test";
 
 import { document } from "../testing/daemon.js";
 import { UpstreamFixture } from "../testing/fixture.js";
-import { embeddings, IMPATIENT, json, silence, status } from "../testing/upstream.js";
+import { Timers } from "../testing/timers.js";
+import { until } from "../testing/until.js";
+import { embeddings, json, silence, SILENCE_MS, status } from "../testing/upstream.js";
 
 const fixture = new UpstreamFixture();
 
@@ -26,6 +28,13 @@ test("embeds chunks 64 per call, and queries with their prefix", async () => {
   assert.deepEqual(fixture.upstream.received.at(-1)?.body.input, ["q: zebra"]);
 });
 
+/** Let the silence of an upstream that has received the next request be over at once. */
+async function endSilence(timers: Timers): Promise<void> {
+  const requests = fixture.upstream.received.length;
+  await until(() => fixture.upstream.received.length > requests);
+  timers.expire(SILENCE_MS);
+}
+
 const vectors = (...list: unknown[]) =>
   json(() => ({ data: list.map((embedding, index) => ({ index, embedding })) }));
 
@@ -39,13 +48,16 @@ for (const [name, respond, code] of [
   ["a rejection", status(400), 502],
   ["silence", silence, 504],
 ] as const) {
-  test(`an embedder that returns ${name}: ${code}, and nothing is stored`, async () => {
-    await fixture.start({ ...EMBEDDER, ...(respond === silence ? IMPATIENT : {}) });
+  test(`an embedder that returns ${name}: ${code}, and nothing is stored`, async (t) => {
+    await fixture.start(EMBEDDER);
     fixture.upstream.script(embeddings);
     await fixture.ingest("a.md", "zebra");
     fixture.upstream.script(respond);
-    assert.equal((await fixture.ingest("b.md", "zebra")).status, code);
-    assert.equal((await search()).status, code);
+    const timers = new Timers(t);
+    for (const call of [() => fixture.ingest("b.md", "zebra"), search]) {
+      if (respond === silence) void endSilence(timers);
+      assert.equal((await call()).status, code);
+    }
     assert.equal((await fixture.daemon.send("GET", "/v1/brains/b")).json.documents, 1);
   });
 }
@@ -155,13 +167,12 @@ for (const [name, respond, code] of [
   ["invalid JSON", status(200, "<p>"), 502],
   ["silence", silence, 504],
 ] as const) {
-  test(`an http reranker that returns ${name}: ${code}`, async () => {
+  test(`an http reranker that returns ${name}: ${code}`, async (t) => {
     const url = `${fixture.upstream.address}/rerank`;
-    const patience = respond === silence ? IMPATIENT : {};
-    const env = { JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...patience };
-    await fixture.start({ ...RERANK, ...env });
+    await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
     await fixture.ingest("a.md", "zebra");
     fixture.upstream.script(respond);
+    if (respond === silence) void endSilence(new Timers(t));
     assert.equal((await search({ mode: "hybrid-rerank" })).status, code);
     assert.equal(fixture.upstream.received[0]?.headers.authorization, undefined);
     assert.equal((await search({ mode: "hybrid" })).status, 200);

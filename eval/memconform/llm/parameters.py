@@ -1,0 +1,133 @@
+"""Parameters that some compatible services refuse, and what is sent to them instead."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from memconform.llm.chat import Completion, LlmError, ModelUnusableError, RequestRejectedError
+from memconform.llm.names import ModelName
+from memconform.llm.prices import ModelTraits
+from memconform.llm.settings import Endpoint
+from memconform.printing.logs import Logger
+
+_log = Logger()
+
+Limit = Literal["max_completion_tokens", "max_tokens"]
+
+_OTHER: Final[dict[Limit, Limit]] = {
+    "max_completion_tokens": "max_tokens",
+    "max_tokens": "max_completion_tokens",
+}
+_SCHEMA: Final = ("response_format", "json_schema", "output_config", "output_format")
+_VALUE_FAULT: Final = re.compile(
+    r"\b(?:at most|at least|greater than|less than|too (?:large|small|high|low|long|many)|exceeds?"
+    r"|maximum|minimum|context (?:length|window)"
+    r"|must be (?:an? |at |in |less|greater|between|[<>\d]))",
+    re.IGNORECASE,
+)
+"""A limit that is refused for its value would be refused under its other name, too; a service that
+ignores that name would answer without a limit."""
+
+
+_QUOTED: Final = r"""(?:["'`]|\b(?:parameter|argument supplied|argument|field):? )"""
+"""What precedes a name that may also be a word of a sentence, such as temperature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How a service takes what a request asks for."""
+
+    limit: Limit
+    """The name of the limit of output tokens."""
+    schema: bool = True
+    """Whether it takes a JSON schema of the reply."""
+
+    def without(self, details: str) -> "Parameters | None":
+        """What to send instead, by the body of a refusal; None if it names none of these."""
+        other = _OTHER[self.limit]
+        if _names(details, self.limit) and (
+            _names(details, other) or not _VALUE_FAULT.search(details)
+        ):
+            return replace(self, limit=other)
+        if self.schema and any(_names(details, name) for name in _SCHEMA):
+            return replace(self, schema=False)
+        return None
+
+
+_accepted: dict[tuple[str, str | None, str], Parameters] = {}
+"""By provider, address and model, and for the address alone by an empty model: what the service
+took last. One address may serve models of which each refuses another name."""
+
+
+def accepted_parameters(name: ModelName, endpoint: Endpoint) -> Parameters:
+    """What the service took last, or else is known to take."""
+    for model in (name.model, ""):
+        if (known := _accepted.get((name.provider, endpoint.base_url, model))) is not None:
+            return known
+    # Compatible servers know the older name alone.
+    return Parameters("max_completion_tokens" if name.provider == "openai" else "max_tokens")
+
+
+async def send_accepted(
+    name: ModelName,
+    endpoint: Endpoint,
+    traits: ModelTraits,
+    send: Callable[[Parameters], Awaitable[Completion]],
+) -> Completion:
+    """Send a request, and again with what the service accepts if it refuses a parameter by name.
+
+    What it accepts is remembered for all later requests. Each concurrent request goes by the
+    refusal of its own: none depends on what another one has learned meanwhile.
+
+    Raises:
+        ModelUnusableError: for a sampling parameter that is refused. Without it the service would
+            answer, but another measurement would be made than the one that was asked for.
+        RequestRejectedError: for any other refusal.
+    """
+    parameters = accepted_parameters(name, endpoint)
+    refused = {parameters}
+    while True:
+        try:
+            completion = await send(parameters)
+        except RequestRejectedError as error:
+            instead = parameters.without(error.details)
+            if instead is None or instead in refused:
+                raise _sampling_refused(name, traits, error) or error from error
+            parameters = instead
+            refused.add(parameters)
+        else:
+            if len(refused) > 1:
+                _remember(name, endpoint, parameters)
+            return completion
+
+
+def _remember(name: ModelName, endpoint: Endpoint, parameters: Parameters) -> None:
+    before = _accepted.get((name.provider, endpoint.base_url, name.model))
+    if not parameters.schema and (before is None or before.schema):
+        _log.warning(
+            "the service refuses a JSON schema: replies are checked, but not constrained by it",
+            model=str(name),
+        )
+    _accepted[name.provider, endpoint.base_url, name.model] = parameters
+    _accepted[name.provider, endpoint.base_url, ""] = Parameters(parameters.limit)
+
+
+def _sampling_refused(
+    name: ModelName, traits: ModelTraits, error: RequestRejectedError
+) -> LlmError | None:
+    """The error that ends all calls, if a refusal names a sampling parameter."""
+    refused = next((key for key in traits.sampling if _names(error.details, key, _QUOTED)), None)
+    if refused is None:
+        return None
+    return ModelUnusableError(
+        f"{error.message} ({refused} is a sampling parameter of every call)",
+        code="llm_unusable",
+        hint=f'set sampling of [models."{name}"] in the file of --prices or MEMCONFORM_PRICES:'
+        " sampling = {} sends none",
+    )
+
+
+def _names(details: str, parameter: str, before: str = r"(?<!\w)") -> bool:
+    """Whether the body of a refusal contains a parameter's name."""
+    return re.search(rf"{before}{parameter}(?!\w)", details, re.IGNORECASE) is not None

@@ -1,0 +1,354 @@
+"""The settings of model services: the one place that reads a vendor's variables.
+
+A setting that is empty or white is not set. Whatever else cannot be used is a UsageError that names
+the variable, shows its value unless that is a secret, and says what to export; it is raised before
+anything is started. The clients (`clients.py`) are made from these settings alone.
+"""
+
+import hashlib
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+from urllib.parse import quote
+
+from memconform.errors import UsageError
+from memconform.llm.names import ModelName
+from memconform.network import Certificates, Proxy, certificates, proxy_for, split_address
+from memconform.redaction import (
+    hide,
+    hide_credentials,
+    hide_header,
+    is_secret,
+    without_credentials,
+)
+
+_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+}
+_ADDRESSES = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "azure": "AZURE_OPENAI_ENDPOINT",
+    "ollama": "OLLAMA_HOST",
+}
+_HEADERS = {
+    "openai": "OPENAI_CUSTOM_HEADERS",
+    "anthropic": "ANTHROPIC_CUSTOM_HEADERS",
+}
+HEADERS_VARIABLE = "MEMCONFORM_JUDGE_HEADERS"
+"""Headers for every service, one a line; --judge-header adds to them."""
+_API_VERSION = "OPENAI_API_VERSION"
+_V1 = ("v1", "preview", "latest")
+"""API versions of Azure that mean its address without versions."""
+_OWN = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+}
+"""The vendors' own addresses, which a client is told rather than left to know."""
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
+_OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
+"""Ports where OLLAMA_HOST names none, by its scheme."""
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - not bound to
+"""A server listens at these; its clients connect to loopback."""
+_CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
+"""Headers that are credentials, although their names do not look like those of secrets."""
+_TOKEN_CHARACTERS = frozenset("!#$%&'*+-.^_`|~")
+CONNECT_S = 15.0
+"""Time allowed for a connection; a call's own limit may be shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is served, how it is reached, and how a call is authorized."""
+
+    base_url: str | None = field(repr=False)
+    """None is the vendor's own address."""
+    api_key: str = field(repr=False)
+    temporary: bool = False
+    """Whether a command serves it for itself, on another port each time."""
+    provider: str = "openai"
+    proxy: Proxy | None = None
+    certificates: Certificates | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with each call besides the client's own."""
+    organization: str | None = None
+    project: str | None = None
+    api_version: str | None = None
+    """Of Azure OpenAI; None is its address without versions."""
+
+    @property
+    def url(self) -> str:
+        """The address that calls are sent to."""
+        return self.base_url or _OWN[self.provider]
+
+    @property
+    def variable(self) -> str:
+        """The variable that sets the address; empty if none can."""
+        return "" if self.temporary else _ADDRESSES.get(self.provider, "")
+
+    @property
+    def key_variable(self) -> str:
+        """The variable that holds the key; empty if none is needed."""
+        return "" if self.temporary else _KEYS.get(self.provider, "")
+
+    def __str__(self) -> str:
+        """The address without credentials, and the variable that sets it."""
+        set_by = f" ({self.variable})" if self.variable and self.base_url else ""
+        return f"{without_credentials(self.url)}{set_by}"
+
+    @property
+    def stable_address(self) -> str | None:
+        """What caches and results know the service by; None where its name is enough.
+
+        Headers are part of it, because a gateway may choose the model by one; credentials are not.
+        """
+        if self.temporary:
+            return None
+        deciding = {
+            name.lower(): value
+            for name, value in self.headers.items()
+            if name.lower() not in _CREDENTIALS and not is_secret(name.replace("-", "_"))
+        }
+        extra = [self.api_version] if self.api_version else []
+        if deciding:
+            text = "\n".join(f"{name}: {value}" for name, value in sorted(deciding.items()))
+            extra.append(hashlib.sha256(text.encode()).hexdigest())
+        return " ".join([self.url, *extra]) if extra else self.base_url
+
+
+def has_key(provider: str, env: Mapping[str, str]) -> bool:
+    """Whether the environment holds a provider's key."""
+    return bool(_value(env, _KEYS.get(provider, "")))
+
+
+def is_configured(provider: str, env: Mapping[str, str]) -> bool:
+    """Whether the environment sets a key or an address of a provider."""
+    return any(_value(env, names.get(provider, "")) for names in (_KEYS, _ADDRESSES))
+
+
+def model_environment(headers: Sequence[str], env: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with the headers of --judge-header, which precede those of the variable."""
+    for text in headers:
+        read_header(text, "--judge-header")
+    if not headers:
+        return env
+    lines = [env.get(HEADERS_VARIABLE, ""), *headers]
+    return ChainMap({HEADERS_VARIABLE: "\n".join(lines)}, dict(env))
+
+
+def address(name: ModelName, env: Mapping[str, str]) -> str | None:
+    """What caches know the service of a model by; None is the vendor's own, or the scripted one.
+
+    Raises:
+        UsageError: as `endpoint`, but for the key, which is not needed.
+    """
+    if name.provider == "fake":
+        return None
+    return _endpoint(name, env, "").stable_address
+
+
+def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
+    """The settings of a model's service; the key and all credentials are hidden from output.
+
+    Raises:
+        UsageError: `no_api_key`, `bad_api_key`, `bad_service_address`, `no_service_address`,
+            `bad_service_header`, `bad_proxy`, `no_socks` or `bad_certificates`.
+    """
+    return _endpoint(name, env, _key(name, env))
+
+
+def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
+    """The address of a service's list of models, and the headers to get it with."""
+    bearer = {"Authorization": f"Bearer {endpoint.api_key}"}
+    if endpoint.provider == "anthropic":
+        key = {"x-api-key": endpoint.api_key, "anthropic-version": "2023-06-01"}
+        return f"{endpoint.url}/v1/models", key | dict(endpoint.headers)
+    if endpoint.api_version is not None:
+        resource = endpoint.url.partition("/openai/deployments/")[0]
+        address = f"{resource}/openai/models?api-version={endpoint.api_version}"
+        return address, {"api-key": endpoint.api_key} | dict(endpoint.headers)
+    return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
+
+
+def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:
+    base_url, api_version = _base_url(name, env)
+    url = base_url or _OWN[name.provider]
+    proxy = proxy_for(url, env)
+    secure = url if url.startswith("https:") else proxy.url if proxy is not None else ""
+    is_openai = name.provider == "openai"
+    return Endpoint(
+        base_url,
+        key,
+        provider=name.provider,
+        proxy=proxy,
+        certificates=certificates(env, secure) if secure.startswith("https:") else None,
+        headers=_custom_headers(name.provider, env),
+        organization=(_header_value(env, "OPENAI_ORG_ID") or None) if is_openai else None,
+        project=(_header_value(env, "OPENAI_PROJECT_ID") or None) if is_openai else None,
+        api_version=api_version,
+    )
+
+
+def _value(env: Mapping[str, str], name: str) -> str:
+    return env.get(name, "").strip()
+
+
+def _key(name: ModelName, env: Mapping[str, str]) -> str:
+    if name.provider == "ollama":
+        return "ollama"
+    variable = _KEYS[name.provider]
+    key = _value(env, variable)
+    if not key:
+        raise UsageError(
+            f"{name} needs {variable}, which is not set",
+            code="no_api_key",
+            hint=f"export {variable}=…, or give `fake` in place of this model, as in --judge fake",
+        )
+    hide(key)
+    if not (key.isascii() and key.isprintable()) or set(key) & set(" \"'"):
+        raise UsageError(
+            f"{variable} holds white space, quotes or other characters that no API key has",
+            code="bad_api_key",
+            hint=f"export {variable} again, in one line, without quotes inside the value",
+        )
+    return key
+
+
+def _base_url(name: ModelName, env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The address of a service, None for the vendor's own, and its version of the API."""
+    match name.provider:
+        case "gemini":
+            return _GEMINI, None
+        case "ollama":
+            return _ollama(env), None
+        case "azure":
+            return _azure(name, env)
+    variable = _ADDRESSES[name.provider]
+    given = _value(env, variable)
+    return (_http(given, variable) if given else None), None
+
+
+def _azure(name: ModelName, env: Mapping[str, str]) -> tuple[str, str | None]:
+    """The address of a deployment in Azure OpenAI."""
+    variable = _ADDRESSES["azure"]
+    given = _value(env, variable)
+    if not given:
+        raise UsageError(
+            f"{name} needs {variable}, which is not set",
+            code="no_service_address",
+            hint=f"export {variable}=https://RESOURCE.openai.azure.com",
+        )
+    resource = _http(given, variable).removesuffix("/v1").removesuffix("/openai")
+    version = _header_value(env, _API_VERSION)
+    if not version or version in _V1:
+        return f"{resource}/openai/v1", None
+    return f"{resource}/openai/deployments/{quote(name.model, safe='')}", version
+
+
+def _ollama(env: Mapping[str, str]) -> str:
+    """Ollama's OpenAI-compatible address, from OLLAMA_HOST in the forms that its own client takes.
+
+    host, host:port, :port, scheme://host, IPv6 with and without brackets, each with a path or
+    without one (https://github.com/ollama/ollama/blob/main/envconfig/config.go).
+    """
+    variable = _ADDRESSES["ollama"]
+    given = _value(env, variable).strip("\"'").strip()
+    scheme, separator, rest = given.partition("://")
+    scheme, rest = (scheme.lower(), rest) if separator else ("", given)
+    userinfo, at, place = rest.partition("/")[0].rpartition("@")
+    path = rest.partition("/")[2].strip("/").removesuffix("v1").rstrip("/")
+    host, colon, port = place.rpartition(":")
+    if not colon or "]" in port or (":" in host and not host.startswith("[")):
+        host, port = place, ""
+    host = host.strip("[]")
+    host = _WILDCARDS.get(host, host)
+    number = port or str(_OLLAMA_PORTS.get(scheme, 0))
+    shown = f":{number}" if number not in ("80", "443") or port or not scheme else ""
+    place = f"[{host}]" if ":" in host else host
+    whole = f"{scheme or 'http'}://{userinfo}{at}{place}{shown}" + (f"/{path}" if path else "")
+    return f"{_http(whole, variable, given=given)}/v1"
+
+
+def _http(address: str, variable: str, *, given: str = "") -> str:
+    """An address without the slash at its end, if it is one of http.
+
+    Args:
+        address: to check.
+        variable: that it comes from.
+        given: the variable's value, where that is another.
+    """
+    given = given or address
+    hide_credentials(given)
+    if "://" not in address:
+        _refuse(variable, given, "the scheme is missing", f"http://{given}")
+    scheme, _, rest = address.partition("://")
+    if scheme.lower() not in ("http", "https"):
+        _refuse(variable, given, f"the scheme {scheme!r} is neither http nor https")
+    address = f"{scheme.lower()}://{rest}"
+    try:
+        split_address(address)
+    except ValueError as error:
+        _refuse(variable, given, str(error))
+    if "?" in address or "#" in address:
+        _refuse(variable, given, "it has a query or a fragment", address.partition("?")[0])
+    return address.rstrip("/")
+
+
+def _refuse(variable: str, given: str, fault: str, better: str = "http://HOST:PORT") -> NoReturn:
+    # A value with neither `//` nor `@` in the right place may still hold a password.
+    shown = without_credentials(given)
+    raise UsageError(
+        f"{variable} is {shown!r}, which is not the address of a service:"
+        f" {without_credentials(fault)}",
+        code="bad_service_address",
+        hint=f"export {variable}={without_credentials(better)}, or unset it",
+    )
+
+
+def _custom_headers(provider: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Headers of a vendor's own variable and of ours, which comes last: `Name: value`, one a line.
+
+    Names are compared without the case of their letters: one that is given again is replaced.
+    """
+    headers: dict[str, tuple[str, str]] = {}
+    for variable in (_HEADERS.get(provider, ""), HEADERS_VARIABLE):
+        for line in env.get(variable, "").splitlines():
+            if line.strip():
+                name, value = read_header(line.strip(), variable)
+                headers[name.lower()] = name, value
+    return dict(headers.values())
+
+
+def read_header(text: str, source: str) -> tuple[str, str]:
+    """The name and value of a header `Name: value`; the value is hidden from output.
+
+    Raises:
+        UsageError: `bad_service_header`, naming `source`: the flag or variable that it is from.
+    """
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    hide_header(value if colon else text.strip())
+    valid = all(c.isascii() and (c.isalnum() or c in _TOKEN_CHARACTERS) for c in name)
+    if not (colon and name and valid and value.isascii() and value.isprintable()):
+        shown = f" {name}" if valid and colon else ""
+        raise UsageError(
+            f"{source}{shown} is not a header",
+            code="bad_service_header",
+            hint="write 'Name: value', in printable ASCII",
+        )
+    return name, value
+
+
+def _header_value(env: Mapping[str, str], variable: str) -> str:
+    """A value that is sent in a header or a query."""
+    value = _value(env, variable)
+    if not (value.isascii() and value.isprintable()) or set(value) & set(" \"'?&#/"):
+        raise UsageError(
+            f"{variable} is {value!r}, which cannot be sent",
+            code="bad_service_header",
+            hint=f"export {variable} again, without white space and quotes, or unset it",
+        )
+    return value
