@@ -68,7 +68,7 @@ def use_write_ahead_log(db: "sqlite3.Connection", seconds: float) -> None:
     Raises:
         sqlite3.Error: if it is still locked after so many seconds, or cannot be used.
     """
-    import sqlite3  # noqa: PLC0415 - a run without a database needs none
+    import sqlite3  # noqa: PLC0415 - a run without a judge and without vectors needs none
 
     deadline = time.monotonic() + seconds
     while True:

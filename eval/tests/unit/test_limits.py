@@ -138,7 +138,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def _fresh_loopback() -> None:
-    ports.loopback.cache_clear()
+    ports.loopback_host.cache_clear()
 
 
 @pytest.mark.usefixtures("_fresh_loopback")
@@ -146,13 +146,13 @@ def test_daemons_listen_at_the_loopback_address_that_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ports, "accepts", lambda host: None if host == "::1" else "no such address")
-    assert ports.loopback() == "::1"
-    ports.loopback.cache_clear()
+    assert ports.loopback_host() == "::1"
+    ports.loopback_host.cache_clear()
     monkeypatch.setattr(ports, "accepts", lambda _: "Network is unreachable")
     with pytest.raises(UsageError) as caught:
-        ports.loopback()
+        ports.loopback_host()
     assert caught.value.code == "no_loopback"
-    ports.loopback.cache_clear()
+    ports.loopback_host.cache_clear()
 
 
 @pytest.mark.parametrize("proxy", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
