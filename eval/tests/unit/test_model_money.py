@@ -172,7 +172,7 @@ class _Network(httpcore2.AsyncNetworkBackend):
         return stream
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # short limit: the back-off of the client
 
 
 def _session(budget: float | None = None, address: str = "https://service.test/v1") -> LlmSession:
