@@ -3,13 +3,13 @@
 import os
 import shutil
 import tempfile
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
-from memconform.cli.values import daemon_variables, request_headers
+from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
@@ -24,6 +24,7 @@ from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
+from memconform.storage.writing import redact_file
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
@@ -68,8 +69,7 @@ async def _check_models(options: DoctorOptions) -> ExitCode:
 
 async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) -> ExitCode:
     runner = find_runner(sdk, working_folder())
-    runner.use_upstream(options.upstream)
-    runner.use_variables(daemon_variables(options.env))
+    configure_runner(runner, options.upstream, daemon_variables(options.env))
 
     async def keep(daemon: Daemon, brain: str) -> None:
         hints = [f"brain {brain} has the documents of these steps"]
@@ -102,8 +102,9 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
                     failures.append(step.error.exit_code)
                     failed_steps.add(step.name)
     finally:
-        # After a failure the log stays, because it may be the only place that shows the cause.
-        if not failures:
+        if failures:
+            _keep_logs(Path(folder))
+        else:
             shutil.rmtree(folder, ignore_errors=True)
     if block := toml(helpful):
         where = "the sdk.toml" if runner.managed else "an sdk.toml with [serve] url"
@@ -117,6 +118,17 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
     also += f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
     echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")
     return gravest(failures)
+
+
+def _keep_logs(folder: Path) -> None:
+    """Remove all but the logs, which may be the only place that shows the cause; mask secrets."""
+    for log in folder.rglob("daemon.log"):
+        redact_file(log)
+    for state in [*folder.glob("state"), *folder.glob("*/state")]:
+        shutil.rmtree(state, ignore_errors=True)
+    for emptied in [*folder.iterdir(), folder]:
+        with suppress(OSError):
+            emptied.rmdir()
 
 
 def _show(step: Step) -> None:

@@ -125,12 +125,12 @@ def test_a_read_is_found(source: str) -> None:
     "source",
     [
         "httpx.Client()",
-        "httpx.AsyncClient(timeout=5)",
+        "httpx.AsyncClient(timeout=5)",  # short limit: source to be read
         "httpx.Client(trust_env=True)",
         "httpx.get('http://x')",
         "httpx.HTTPTransport()",
         "httpx.create_ssl_context()",
-        "openai.DefaultAsyncHttpxClient(timeout=5, **options)",
+        "openai.DefaultAsyncHttpxClient(timeout=5, **options)",  # short limit: source to be read
         "AsyncClient()",
     ],
 )
