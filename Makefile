@@ -69,6 +69,8 @@ types: $(STAMP)
 pytest: $(STAMP)
 	$(PYTEST) -m "$(QUICK)" $(UNIT) $$(grep -lr mark.capability eval/tests --include='test_*.py' --exclude-dir=unit)
 
+# Most of these tests wait for daemons, one of them with its file for minutes.
+exhaustive: WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2 + 1)))
 exhaustive: $(STAMP)
 	$(PYTEST) -m "$(OTHERS)"
 

@@ -158,6 +158,7 @@ class ScriptedDaemon:
                 del self._brains[brain_id]
                 await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
             case ("POST", ["ingest", "file"]) if self._fault == "hangs_on_ingest":
+                sys.stderr.write("the ingest hangs\n")
                 await asyncio.sleep(3600)
             case ("POST", ["ingest", "file"]) if self._fault == "dies_on_ingest":
                 os.kill(os.getpid(), signal.SIGKILL)

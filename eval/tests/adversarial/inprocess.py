@@ -68,7 +68,7 @@ class InProcessRunner(SdkRunner):
 
     async def _answer(self, request: RawRequest, exchange: RawExchange) -> None:
         if request.path.endswith(("/search", "/ask")):
-            await asyncio.sleep(self._delay)
+            await asyncio.sleep(self._delay)  # short limit: it may take any time
         await self._daemon.answer(request, exchange)
 
 

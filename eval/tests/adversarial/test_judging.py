@@ -58,14 +58,18 @@ class _Failing(_Service):
 
 
 class _LastFirst(_Service):
+    def __init__(self) -> None:
+        super().__init__()
+        self._answered = [asyncio.Event() for _ in range(QUESTIONS)]
+
     async def score(self, question: Question, response: DaemonResponse) -> Score:
         self.asked.append(question.id)
         turn = len(self.asked)
-        if turn == QUESTIONS:
-            self.all_asked.set()
-        await self.all_asked.wait()
-        await asyncio.sleep(0.01 * (QUESTIONS - turn))
-        return await self._exact.score(question, response)
+        if turn < QUESTIONS:
+            await self._answered[turn].wait()
+        score = await self._exact.score(question, response)
+        self._answered[turn - 1].set()
+        return score
 
 
 class _Contradicting(_Service):

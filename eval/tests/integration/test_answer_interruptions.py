@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tests.integration.answer_bench import (
 )
 from tests.integration.scripted_llm import Service
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 _FLAGS = ("--reader", NAMES[0], "--judge", NAMES[0], "--top-k", "1", "--arms", "no-memory")
 _HANGS = {"kind": "chat", "contains": "owner5x", "reply": {"fault": "hang"}}
@@ -57,13 +57,12 @@ def _prompts(service: Service) -> list[str]:
 
 def _stuck(service: Service) -> list[str]:
     """The prompts once the one that hangs is among them."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < deadline:
-        prompts = _prompts(service)
-        if any("owner5x" in prompt for prompt in prompts):
-            return prompts
-        time.sleep(0.1)
-    raise AssertionError("the call that hangs was never made")
+
+    def prompts() -> list[str]:
+        made = _prompts(service)
+        return made if any("owner5x" in prompt for prompt in made) else []
+
+    return wait_until(prompts)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -5,7 +5,6 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from memconform.bench.records import BenchReport
 from tests.conftest import STRUCK, WAIT_SECONDS, Ended, runnable
 from tests.integration.serving import upstream_by_hand
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -562,12 +562,12 @@ def test_an_interrupted_bench_keeps_its_measurements(
     with subprocess.Popen(
         [PROGRAM, *argv], cwd=boxes.parent, env=environment, stderr=subprocess.PIPE, text=True
     ) as bench:
-        journal = None
-        end = time.monotonic() + WAIT_SECONDS
-        while journal is None or b'"#5"' not in journal.read_bytes():
-            time.sleep(0.1)
-            assert time.monotonic() < end
-            journal = next(boxes.parent.glob("results/runs/*/journal.jsonl"), None)
+        journals = boxes.parent.glob
+        wait_until(
+            lambda: any(
+                b'"#5"' in path.read_bytes() for path in journals("results/runs/*/journal.jsonl")
+            )
+        )
         os.kill(bench.pid, signal.SIGINT)
         bench.communicate(timeout=WAIT_SECONDS)
     assert bench.returncode == 130

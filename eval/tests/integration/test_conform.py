@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from memconform.conformance.catalog import catalog
 from memconform.conformance.results import ConformReport
 from tests.conftest import CHECKOUT, WAIT_SECONDS, Ended, processes_of, runnable
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 _CREATE_RULE = (
     "core.brain.create (interchange): The daemon MUST answer 201 when it creates a brain,"
@@ -377,11 +377,7 @@ def test_an_interrupt_leaves_no_daemon(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as run:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not processes_of(workspace) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert processes_of(workspace)
-        time.sleep(0.5)
+        wait_until(lambda: processes_of(workspace))
         run.send_signal(signal_number)
         run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 130

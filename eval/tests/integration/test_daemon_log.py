@@ -37,7 +37,7 @@ async def _written(tmp_path: Path, argv: list[str]) -> tuple[Path, int]:
     process = await DaemonProcess.start(argv, env=dict(os.environ), cwd=tmp_path, log=log)
     while process.alive:
         largest = max(largest, log.stat().st_size)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # short limit: between two looks
     assert await process.wait() == "exit status 0"
     return log, largest
 

@@ -82,6 +82,7 @@ def test_a_foreign_daemon_is_measured_however_documents_get_in(
 def test_an_index_that_needs_a_restart_and_gets_none_is_not_measured(
     memconform: Call, foreign: Callable[..., Path]
 ) -> None:
+    # short limit: without a restart nothing is ever searchable.
     sdk = foreign('via = "documents"\ntimeout_s = 1', "--late")
     ended = memconform("run", "--sdk", sdk, "--dataset", "smoke", "--seed-reference-brain")
     assert ended.code == 3, ended.out

@@ -18,7 +18,7 @@ from memconform.fakes.foreign import DIALECT
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, WAIT_SECONDS
 
 
 def _documents() -> list[Document]:
@@ -85,11 +85,11 @@ async def test_files_that_a_daemon_loses_at_its_start_are_counted(sdk: str, tmp_
     assert "5 documents were sent, but the brain counts 4" in raised.value.message
 
 
-def _foreign(*arguments: str) -> Manifest:
+def _foreign(*arguments: str, timeout_s: float = WAIT_SECONDS) -> Manifest:
     """A daemon without counts, which indexes only when it starts."""
     argv = ["{python}", "-m", "memconform.fakes.foreign", "--addr", "{addr}"]
     argv += ["--root", "{state_dir}", "--late", *arguments]
-    seed = {"via": "disk", "folder": "stores/{brain}", "restart": True, "timeout_s": 1}
+    seed = {"via": "disk", "folder": "stores/{brain}", "restart": True, "timeout_s": timeout_s}
     return Manifest.model_validate(
         {
             "name": "foreign",
@@ -111,8 +111,10 @@ async def test_a_daemon_without_counts_is_proven_by_its_searches(tmp_path: Path)
 async def test_a_file_that_is_listed_but_was_not_indexed_at_the_start_is_found_out(
     lost: str, tmp_path: Path
 ) -> None:
+    # short limit: what was skipped is never searchable.
+    daemon = _foreign(f"--skip={lost}", timeout_s=1)
     with pytest.raises(DaemonError) as raised:
-        async with _seeded(_foreign(f"--skip={lost}"), tmp_path, tmp_path / "state"):
+        async with _seeded(daemon, tmp_path, tmp_path / "state"):
             pass
     assert raised.value.code == "not_searchable"
     assert "does not find 1 of 5 ingested documents" in raised.value.message

@@ -4,8 +4,7 @@ import hashlib
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from memconform.errors import UsageError
 from tests.conftest import CALL_SECONDS, WAIT_SECONDS, Ended, shell
 from tests.integration.file_server import CONTENT, FileServer, Reply, file_server
 from tests.program import PROGRAM, ForkServer
+from tests.waiting import wait_until
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 HALF = len(CONTENT) // 2
@@ -116,13 +116,6 @@ def place(tmp_path: Path, fork_server: ForkServer) -> Iterator[Place]:
         yield new_place
 
 
-def _wait(until: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not until():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_file_is_fetched_once_and_asked_for_unpacked(place: Place) -> None:
     ended = place.fetched()
     assert ended.out == "data/set/set.json\n"
@@ -176,7 +169,7 @@ def test_a_part_mixed_of_two_files_is_removed_and_fetched_again(place: Place) ->
 def test_resumes_a_killed_download(place: Place) -> None:
     place.server.script.append(Reply(cut=HALF, hold=True, headers={"ETag": '"one"'}))
     with place.start("fetch", "set") as process:
-        _wait(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
+        wait_until(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
         process.kill()
     kept = place.part.stat().st_size
     assert not place.path.exists()
@@ -187,7 +180,7 @@ def test_resumes_a_killed_download(place: Place) -> None:
 def test_an_interrupted_download_exits_130_and_can_be_resumed(place: Place) -> None:
     place.server.script.append(Reply(cut=HALF, hold=True, headers={"ETag": '"one"'}))
     with place.start("fetch", "set") as process:
-        _wait(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
+        wait_until(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_SECONDS) == 130
     assert place.part.read_bytes() == CONTENT[:HALF]
@@ -361,7 +354,7 @@ def test_another_file_in_its_place_is_not_replaced(place: Place) -> None:
 def test_two_fetches_of_a_file_do_not_write_into_each_other(place: Place) -> None:
     place.server.script.append(Reply(cut=HALF, hold=True, headers={"ETag": '"one"'}))
     with place.start("fetch", "set") as first:
-        _wait(lambda: place.part.exists() and place.part.stat().st_size > 0)
+        wait_until(lambda: place.part.exists() and place.part.stat().st_size > 0)
         second = place.call("fetch", "set")
         assert (second.code, "fetch_locked" in second.err) == (2, True), second.err
         assert first.poll() is None

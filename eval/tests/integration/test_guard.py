@@ -19,6 +19,7 @@ from memconform.daemons.process import DaemonProcess
 from memconform.errors import DaemonError
 from tests.conftest import WAIT_SECONDS, Ended, processes_of
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -39,14 +40,13 @@ os.wait()
 _SLEEP = "import time; time.sleep(1000)"
 _FORK_FOR_EVER = """
 import os, sys, time
+os.open(__file__ + ".alive", os.O_RDWR)
 while True:
     if os.fork():
         os._exit(0)
     if sys.argv[1] == "setsid":
         os.setsid()
     os.stat(__file__)
-    with open(__file__ + ".alive", "w"):
-        pass
     time.sleep(0.0005)
 """
 """A process that lives for a millisecond and leaves a copy of itself."""
@@ -89,15 +89,6 @@ def _escaped(workspace: Path) -> list[psutil.Process]:
         if str(workspace / "escaped.py") in arguments and "escape.py" not in arguments[-2]:
             processes.append(process)
     return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-
-
-def _until(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def _run(sdk: Path, dataset: Path) -> tuple[str | Path, ...]:
@@ -147,12 +138,13 @@ def test_a_child_that_forks_while_it_is_killed_is_ended(
     escape: Callable[..., str],
     group: str,
 ) -> None:
-    ended = memconform(*_run(scripted(first=escape(_FORK_FOR_EVER, group)), dataset))
+    # It is too short-lived for a process list, but its copies hold the pipe open.
     alive = dataset.parent / "escaped.py.alive"
-    # It is too short-lived for a process list, so its effects show whether it lives.
-    before = alive.stat().st_mtime_ns
-    time.sleep(0.2)
-    assert alive.stat().st_mtime_ns == before
+    os.mkfifo(alive)
+    ended = memconform(*_run(scripted(first=escape(_FORK_FOR_EVER, group)), dataset))
+    pipe = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    assert os.read(pipe, 1) == b"", "somebody still has the other end"
+    os.close(pipe)
     assert ended.code == 3, ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
 
@@ -170,10 +162,10 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
     folder = dataset.parent
     first = escape(_SLEEP) + ("; kill -STOP $PPID" if guard == "is_stopped" else "")
     with _started(_run(scripted("hangs", first=first), dataset), folder, environment) as run:
-        assert _until(lambda: _escaped(folder))
-        time.sleep(0.5)
+        wait_until(lambda: _escaped(folder))
+        time.sleep(0.5)  # short limit: it may be killed at any moment
         run.kill()
-        assert _until(lambda: not _escaped(folder) and not processes_of(folder))
+        wait_until(lambda: not _escaped(folder) and not processes_of(folder))
 
 
 _STALL = """

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from memconform.scoring.judge.prompt import prompt_digest
 from tests.conftest import WAIT_SECONDS, Ended
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -124,7 +124,7 @@ def test_the_fake_judge_needs_no_key(
         assert part in bare.err
     judged = memconform(*flags, "--judge", "fake", "--no-cache")
     assert judged.code == 0, judged.err
-    assert judged.result["judging"]["judges"][0]["served_models"] == ["lexical-2"]
+    assert judged.result["judging"]["judges"][0]["served_models"] == ["lexical-3"]
 
 
 def test_an_alias_decides_no_floor_unless_allowed(
@@ -243,9 +243,7 @@ def test_a_killed_run_is_resumed_without_paying_twice(
     process = subprocess.Popen(
         [PROGRAM, *flags], cwd=workspace, env=environment, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + WAIT_SECONDS
-    while len(service.requests) < after_requests and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(service.requests) >= after_requests)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     [folder] = (workspace / "results" / "runs").iterdir()

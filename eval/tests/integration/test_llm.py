@@ -205,18 +205,16 @@ async def test_retry_after_is_honoured(upstream: Upstream, opened: Opened) -> No
     loop = asyncio.get_running_loop()
     begun = loop.time()
     await opened().ask(_request(), parse_reply)
-    assert loop.time() - begun >= 1.2
+    assert loop.time() - begun >= 1.2  # short limit: a stall adds to it
 
 
 async def test_a_retry_after_beyond_the_deadline_fails_at_once(
     upstream: Upstream, opened: Opened
 ) -> None:
     await upstream.script({"status": 429, "retry_after": 3600})
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    with pytest.raises(LlmError, match="429"):
-        await opened(deadline_s=600).ask(_request(), parse_reply)
-    assert loop.time() - begun < WAIT_SECONDS
+    async with asyncio.timeout(WAIT_SECONDS):
+        with pytest.raises(LlmError, match="429"):
+            await opened(deadline_s=600).ask(_request(), parse_reply)
 
 
 async def test_a_storm_of_429_lowers_the_limit_and_every_call_ends_well(

@@ -28,6 +28,7 @@ from tests.integration.lme_replay import (
 from tests.integration.scripted_llm import Service
 from tests.lme_data import write_dataset
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 _MOMENTS = 20
 _REPLAY = (*BULK, *PRICED, *NO_FILTER, "--ingest-mode", "replay", "--llm-concurrency", "1")
@@ -44,15 +45,6 @@ def _start(environment: dict[str, str], folder: Path, *args: str | Path) -> subp
     )
 
 
-def _until(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def _prompts(service: Service) -> list[str]:
     answer = httpx.get(f"{service.url}/_control/requests", trust_env=False).json()
     return [json.dumps(call["body"]) for call in answer["requests"] if call["kind"] == "chat"]
@@ -63,7 +55,7 @@ def _end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[str, s
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     said = process.communicate(timeout=WAIT_SECONDS)
-    assert _until(lambda: not any(_runs(child) for child in children)), children
+    wait_until(lambda: not any(_runs(child) for child in children))
     return said
 
 
@@ -160,7 +152,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
     }
     stuck: Callable[[], bool] = lambda: any(str(contains) in p for p in _prompts(service))  # noqa: E731
     try:
-        assert _until(reached.get(stage, stuck))
+        wait_until(reached.get(stage, stuck))
         _, said = _end(process, number)
     finally:
         process.kill()
@@ -193,7 +185,7 @@ def test_sigterm_while_the_dataset_is_read_exits_with_130(
         opened: Callable[[], bool] = lambda: any(  # noqa: E731
             file.path == str(rows_file) for file in psutil.Process(process.pid).open_files()
         )
-        assert _until(opened)
+        wait_until(opened)
         _, said = _end(process, signal.SIGTERM)
     finally:
         process.kill()
@@ -209,7 +201,7 @@ def test_two_replays_into_one_folder_do_not_mix(
     command = ("run", *_REPLAY, "--sdk", write_sdk(workspace), "--output", "out")
     process = _start(environment, workspace, *command)
     try:
-        assert _until(lambda: any("errand 0-1" in prompt for prompt in _prompts(service)))
+        wait_until(lambda: any("errand 0-1" in prompt for prompt in _prompts(service)))
         second = memconform("lme", *command)
         assert second.code == 2
         assert second.err.startswith("output_in_use: ")

@@ -9,17 +9,20 @@ import httpx
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-async def _served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request, and a tenth of a second for another."""
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(_ANSWER)
-    await writer.drain()
-    await asyncio.sleep(0.1)
-    writer.close()
-
-
 async def test_an_idle_connection_that_the_daemon_ended_is_not_used_again(tmp_path: Path) -> None:
-    server = await asyncio.start_server(_served, "127.0.0.1", 0)
+    idle, ended = asyncio.Semaphore(0), asyncio.Semaphore(0)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request a connection, which ends once it is idle."""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(_ANSWER)
+        await writer.drain()
+        await idle.acquire()
+        writer.close()
+        await writer.wait_closed()
+        ended.release()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     places = ("--mutation", tmp_path / "none.json", "--root", tmp_path)
     proxy = await asyncio.create_subprocess_exec(
@@ -33,7 +36,8 @@ async def test_an_idle_connection_that_the_daemon_ended_is_not_used_again(tmp_pa
         async with httpx.AsyncClient(base_url=line.split()[-1], trust_env=False) as http:
             for _ in range(3):
                 assert (await http.post("/x")).text == "ok"
-                await asyncio.sleep(0.5)
+                idle.release()
+                await ended.acquire()
     finally:
         proxy.terminate()
         await proxy.wait()

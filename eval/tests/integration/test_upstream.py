@@ -228,7 +228,7 @@ async def _await_outcomes(server: Served, kind: str, expected: list[str]) -> Non
         while True:
             if [request["outcome"] for request in await server.requests(kind)] == expected:
                 return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # short limit: between two looks
 
 
 @pytest.mark.parametrize(("key", "sent"), [("", None), ("sk-rerank", "Bearer ***")])

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from tests.conftest import CHECKOUT, WAIT_SECONDS, Ended
 from tests.integration.serving import upstream_by_hand
 from tests.program import PROGRAM
+from tests.waiting import wait_until
 
 Call = Callable[..., Ended]
 
@@ -147,10 +147,13 @@ def test_crashed_upstream_ends_the_run_and_is_named(
         text=True,
     ) as process:
         try:
-            journal = None
-            while journal is None or '"judgement"' not in journal.read_text():
-                time.sleep(0.02)
-                journal = next(workspace.glob("results/runs/*/journal.jsonl"), None)
+            journals = workspace.glob
+            wait_until(
+                lambda: any(
+                    '"judgement"' in path.read_text()
+                    for path in journals("results/runs/*/journal.jsonl")
+                )
+            )
             for child in psutil.Process(process.pid).children(recursive=True):
                 if "memconform.upstream" in child.cmdline() and "-S" not in child.cmdline():
                     child.kill()

@@ -27,9 +27,10 @@ def rank_scored(workspace: Path) -> Callable[..., Path]:
         argv = ["{python}", str(_DAEMON), "--addr", "{addr}", "--fault", fault]
         path = workspace / "sdk.toml"
         path.write_text(
+            # short limit: it indexes at once or never
             'name = "rank-scored"\nlanguage = "python"\n'
             f'dialect = "jeffs-brain"\n[serve]\nargv = {json.dumps(argv)}\nport = "announced"\n'
-            '[seed]\nvia = "documents"\ntimeout_s = 1\n'  # short limit: it indexes at once or never
+            '[seed]\nvia = "documents"\ntimeout_s = 1\n'
             f'[capabilities]\nprofiles = ["core"]\nmodes = {json.dumps(_MODES)}\n'
         )
         return path

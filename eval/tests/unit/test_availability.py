@@ -30,10 +30,15 @@ async def _fails(_: object) -> None:
 async def test_quick_builds_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "_ORDER_SECONDS", WAIT_SECONDS)
 
-    async def soon(_: object) -> None:
-        await asyncio.sleep(0.05)
+    others_built = asyncio.Event()
 
-    runners = [_runner("go", soon), _runner("py", _at_once), _runner("ts", _at_once)]
+    async def soon(_: object) -> None:
+        await others_built.wait()
+
+    async def sooner(_: object) -> None:
+        others_built.set()
+
+    runners = [_runner("go", soon), _runner("py", _at_once), _runner("ts", sooner)]
     names = [runner.name async for runner, _ in as_built(runners, print)]
     assert names == ["go", "py", "ts"]
 

@@ -54,21 +54,24 @@ async def test_a_build_that_fails_is_not_said_to_be_built(tmp_path: Path) -> Non
 
 
 async def test_waiting_for_the_build_of_another_process_is_said_once(
-    cache: Path, tmp_path: Path
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asyncio.to_thread(cache.mkdir, parents=True)
     lines: list[str] = []
-    waits = asyncio.Event()
+    attempts, flock = asyncio.Semaphore(0), fcntl.flock
 
-    def note(line: str) -> None:
-        lines.append(line)
-        waits.set()
+    def lock(*arguments: int) -> None:
+        attempts.release()
+        flock(*arguments)
 
     with (cache / f"mine-{'k' * 16}.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        build = asyncio.create_task(ensure_built(_manifest("true"), tmp_path, "k" * 64, note))
-        await asyncio.wait_for(waits.wait(), 60)
-        await asyncio.sleep(0.3)
+        monkeypatch.setattr(fcntl, "flock", lock)
+        build = asyncio.create_task(
+            ensure_built(_manifest("true"), tmp_path, "k" * 64, lines.append)
+        )
+        for _ in range(3):
+            await asyncio.wait_for(attempts.acquire(), 60)
     await asyncio.wait_for(build, 60)
     assert lines[:2] == ["waiting for another process that builds mine", _FIRST]
     assert len([line for line in lines if line.startswith("waiting")]) == 1

@@ -32,12 +32,14 @@ class _Verifier(IndexVerifier):
         self.raises: list[Exception] = []
         self.calls = 0
         self.pause: asyncio.Event | None = None
+        self.pauses = asyncio.Event()
         self.recovers: DaemonError | None = None
 
     async def verify(self, paths: object = None, *, full: bool = False) -> bool:
         del paths
         self.calls += 1
         if self.pause is not None:
+            self.pauses.set()
             await self.pause.wait()
         if self.raises:
             raise self.raises.pop(0)
@@ -210,7 +212,7 @@ async def test_an_interrupted_verification_keeps_its_attempts_open(case: _Case) 
     case.attempt(0, held=False)
     case.verifier.pause = asyncio.Event()
     verifying = asyncio.create_task(case.checkpoints.verify())
-    await asyncio.sleep(0.01)
+    await case.verifier.pauses.wait()
     verifying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await verifying
@@ -223,7 +225,7 @@ async def test_attempts_that_end_during_a_verification_wait_for_the_next(case: _
     case.attempt(0)
     case.verifier.pause = asyncio.Event()
     verifying = asyncio.create_task(case.checkpoints.verify())
-    await asyncio.sleep(0.01)
+    await case.verifier.pauses.wait()
     case.attempt(1, held=False)
     case.verifier.pause.set()
     await verifying

@@ -31,8 +31,8 @@ def _waits(expected: Any) -> CaseVariant:
     ("entry", "missing"),
     [
         (_entry(), ""),
-        (_entry(daemon={"env": {"JB_UPSTREAM_TIMEOUT": "1"}}), "JB_UPSTREAM_TIMEOUT"),
-        (_entry(daemon={"env": {"JB_REQUEST_TIMEOUT": "1"}}), ""),
+        (_entry(daemon={"env": {"JB_UPSTREAM_TIMEOUT": "90"}}), "JB_UPSTREAM_TIMEOUT"),
+        (_entry(daemon={"env": {"JB_REQUEST_TIMEOUT": "90"}}), ""),
         # An empty variable is one that is not set.
         (_entry(daemon={"env": {"JB_UPSTREAM_TIMEOUT": ""}}), ""),
         (_entry(daemon={"env": {"JB_LLM_PROVIDER": "fake"}}), "JB_LLM_PROVIDER"),
@@ -83,6 +83,6 @@ def test_a_variable_that_is_renamed_needs_a_value() -> None:
 
 
 def test_a_missing_variable_is_not_set() -> None:
-    assert _WITHOUT.setting("JB_UPSTREAM_TIMEOUT", "2") is None
+    assert _WITHOUT.setting("JB_UPSTREAM_TIMEOUT", "90") is None
     assert _WITHOUT.setting("JB_LLM_PROVIDER", "fake") is None
     assert _WITHOUT.setting("JB_LLM_PROVIDER", "openai") == ("JB_LLM_PROVIDER", "openai")

@@ -39,7 +39,7 @@ class _Dying:
         self.alive = True
 
     async def wait_exit(self) -> str:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         self.alive = False
         return "killed by SIGKILL"
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from memconform.daemons.resources import RUN_ID_VARIABLE, end_strays
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.tasks import finish, run_together
 from memconform.errors import DaemonError
-from tests.conftest import WAIT_SECONDS
+from tests.waiting import wait_until
 
 _DAEMON = ("sh", "-c", 'trap "" TERM; : >started; while :; do sleep 1000; done')
 """It never listens, and only SIGKILL ends it."""
@@ -29,10 +28,7 @@ _DAEMON = ("sh", "-c", 'trap "" TERM; : >started; while :; do sleep 1000; done')
 
 def _wait_for(path: Path) -> None:
     """Block this thread, as a busy machine would: the daemon runs, the harness does not."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(path.exists)
 
 
 async def _turn_until(condition: Callable[[], bool]) -> None:

@@ -56,8 +56,6 @@ class _Daemon(SdkRunner):
             UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
         ):
             yield daemon
-            # The last look at the port leaves a connection that the server has yet to accept.
-            await asyncio.sleep(0.05)
 
     async def _answer(self, request: RawRequest, exchange: RawExchange) -> None:
         name = request.path.strip("/").split("/")[-1]

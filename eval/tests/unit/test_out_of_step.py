@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -21,28 +22,43 @@ def _response(body: bytes = _HEALTH, headers: bytes = b"") -> bytes:
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
+class _Client(ContractClient):
+    """Knows what its server is doing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.received = asyncio.Event()
+        """Set when a call has ended."""
+        self.sent = asyncio.Event()
+        """Set unless a response is still being sent."""
+
+
 @asynccontextmanager
 async def _client(
     answer: Callable[[RawExchange, int], object], timeouts: Timeouts | None = None
-) -> AsyncIterator[ContractClient]:
+) -> AsyncIterator[_Client]:
     """A client of a server that sends what `answer` writes to the n-th request, from 0."""
     count = 0
 
     async def handle(_: RawRequest, exchange: RawExchange) -> None:
         nonlocal count
         count += 1
-        written = answer(exchange, count - 1)
-        if asyncio.iscoroutine(written):
-            await written
+        client.sent.clear()
+        try:
+            written = answer(exchange, count - 1)
+            if asyncio.iscoroutine(written):
+                await written
+        finally:
+            client.sent.set()
 
     async with (
         serving(handle, "127.0.0.1", 0) as port,
-        ContractClient(f"http://127.0.0.1:{port}", timeouts=timeouts) as client,
+        _Client(f"http://127.0.0.1:{port}", timeouts=timeouts) as client,
     ):
         yield client
 
 
-async def _healths(client: ContractClient, count: int = 4) -> list[str]:
+async def _healths(client: _Client, count: int = 4) -> list[str]:
     outcomes = []
     for _ in range(count):
         try:
@@ -50,8 +66,11 @@ async def _healths(client: ContractClient, count: int = 4) -> list[str]:
             outcomes.append("ok")
         except CallError as error:
             outcomes.append(error.code)
-        # Time for what comes late.
-        await asyncio.sleep(0.02)
+        client.received.set()
+        # What comes late has come before the next call.
+        await client.sent.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
     return outcomes
 
 
@@ -111,7 +130,7 @@ async def test_response_before_its_request_fails_the_next_call() -> None:
     async def twice(exchange: RawExchange, number: int) -> None:
         await exchange.raw(_response())
         if number == 0:
-            await asyncio.sleep(0.005)
+            await client.received.wait()
             await exchange.raw(_response(b'{"ok": false}'))
 
     async with _client(twice) as client:

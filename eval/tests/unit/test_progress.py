@@ -18,6 +18,7 @@ from memconform.reports.progress import ProgressReport, RowsProgress, StepProgre
 from memconform.runs.highlights import Highlights
 from memconform.scoring.statuses import QuestionStatus
 from tests.run_results import question
+from tests.waiting import wait_until
 
 
 class Terminal(io.StringIO):
@@ -146,13 +147,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _until_written(stream: io.StringIO) -> None:
-    import time  # noqa: PLC0415
-
-    for _ in range(6_000):
-        if stream.getvalue().endswith("\n"):
-            return
-        time.sleep(0.01)
-    pytest.fail("nothing was written")
+    wait_until(lambda: stream.getvalue().endswith("\n"))
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -188,7 +188,7 @@ def _slowly(fifo: Path) -> bytes:
     with fifo.open("rb", buffering=0) as file:
         while piece := file.read(1 << 14):
             data += piece
-            time.sleep(0.002)
+            time.sleep(0.002)  # short limit: it may be as slow as it likes
     return data
 
 

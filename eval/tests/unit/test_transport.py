@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.received.release()
-        time.sleep(self.server.delay)
+        time.sleep(self.server.delay)  # short limit: a stall adds to it
         if self.server.silent:
             assert self.server.released.wait(WAIT_SECONDS)
         body = b'{"ok": true}'
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        time.sleep(self.server.delay)
+        time.sleep(self.server.delay)  # short limit: a stall adds to it
         is_ask = self.path.endswith("/ask")
         body, media_type = (
             (null._ASK, b"text/event-stream") if is_ask else (null._SEARCH, b"application/json")
@@ -136,7 +136,9 @@ async def _acquire(semaphore: threading.Semaphore, times: int) -> None:
 
 async def _be_busy(after: float) -> None:
     """Keep the event loop from looking for longer than the daemon's limit."""
+    # short limit: the server answers in its own thread, whenever it is.
     await asyncio.sleep(after)
+    # short limit: of this process alone, whose stalls do not count.
     time.sleep(_BUSY)  # noqa: ASYNC251 - that is the point
 
 
@@ -158,6 +160,7 @@ async def test_connection_made_while_harness_was_busy_is_not_a_timeout(
         calls = [asyncio.create_task(client.health()) for _ in range(4)]
         await asyncio.sleep(0)
         for _ in range(4):
+            # short limit: of this process alone, whose stalls do not count.
             time.sleep(_BUSY / 2)  # noqa: ASYNC251 - that is the point
             await asyncio.sleep(0)
         assert all(health.ok for health in await asyncio.gather(*calls))
@@ -199,6 +202,7 @@ async def test_latency_starts_when_the_request_is_sent(server: _Server, kind: st
     assert all(_DELAY * 1e3 <= taken.first_byte_ms <= taken.done_ms for taken in timings)
     # Over each of four connections one call follows another; with the time that calls wait for
     # their turn, the sum would be twice as much.
+    # short limit: a stall of the calls is one of the whole.
     assert sum(taken.done_ms for taken in timings) <= 4 * took_ms
 
 

@@ -220,6 +220,7 @@ def test_an_incomplete_body_stores_nothing(tmp_path: Path) -> None:
             with socket.create_connection((host, int(port))) as connection:
                 head = f"{method} /v1/brains/b/documents{target} HTTP/1.1\r\nHost: localhost\r\n"
                 connection.sendall(f"{head}Content-Length: 9\r\n\r\nzeb".encode())
+        # short limit: a stall would hide something that was stored, and fail nothing
         time.sleep(0.2)
         assert daemon.http.get("/v1/brains/b/documents").json() == {"items": []}
 
@@ -249,17 +250,19 @@ def test_the_daemon_never_prints_the_token(tmp_path: Path) -> None:
     ],
 )
 def test_a_request_that_never_ends_is_ended(tmp_path: Path, request_: str) -> None:
+    # short limit: the request is endless, and no other is sent
     with _daemon(tmp_path, JB_REQUEST_TIMEOUT="0.5") as daemon:
         host, port = daemon.address.split(":")
         with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
             connection.sendall(request_.encode())
             with suppress(ConnectionResetError):
                 assert connection.recv(65536) == b""
-        assert daemon.http.get("/healthz").is_success
+        assert daemon.process.poll() is None
 
 
 def test_the_request_timeout_does_not_end_streams(tmp_path: Path) -> None:
     with (
+        # short limit: what is tested is that nothing comes for longer
         _daemon(tmp_path, JB_REQUEST_TIMEOUT="0.5") as daemon,
         daemon.listening("/v1/brains/b/events") as stream,
     ):

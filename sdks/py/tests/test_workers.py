@@ -21,7 +21,7 @@ async def test_a_storm_of_disconnects_starts_no_threads_without_bound() -> None:
     before = threading.active_count()
     for _ in range(30):
         task = asyncio.create_task(workers.run(work))
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # short limit: it may be cancelled at any moment
         task.cancel()
         await asyncio.wait([task])
     # Threads of other tests may come and go; without a bound, there are 30 more.

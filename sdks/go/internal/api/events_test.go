@@ -130,6 +130,7 @@ func TestStreamEndsWithItsBrain(t *testing.T) {
 
 func TestStreamPingsUntilTheDaemonEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
+	// short limit: pings may come as late as they like
 	server := newTestServer(t, nil, func(a *API) { a.Stopping, a.PingAfter = ctx.Done(), 10*time.Millisecond })
 	l := listen(t, server, "b")
 	for range 3 {

@@ -68,6 +68,7 @@ func TestNoDocumentIsLostByAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		line, _ := bufio.NewReader(output).ReadString('\n')
+		// short limit: it may be killed at any moment
 		time.Sleep(time.Duration(20+7*round) * time.Millisecond)
 		_ = helper.Process.Kill()
 		if err := helper.Wait(); line != "changing\n" {

@@ -13,6 +13,7 @@ func fromEnv(env map[string]string) (Config, error) {
 func TestEmptyEnvironment(t *testing.T) {
 	got, err := fromEnv(map[string]string{"OPENAI_API_KEY": "sk", "ANTHROPIC_API_KEY": "ak"})
 	none := Provider{Name: None}
+	// short limit: nothing is waited for
 	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second, RequestTimeout: time.Minute}
 	if err != nil || got != want {
 		t.Errorf("a key selects no provider: %+v, %v", got, err)
@@ -31,9 +32,9 @@ func TestProviders(t *testing.T) {
 		Embed:       Provider{Name: OpenAI, Model: "embeds", Key: "sk", URL: "http://127.0.0.1:9/v1"},
 		Rerank:      Provider{Name: LLM, Model: "reads"},
 		QueryPrefix: "query: ",
-		Timeout:     1500 * time.Millisecond,
+		Timeout:     1500 * time.Millisecond, // short limit: nothing is waited for
 
-		RequestTimeout: 2 * time.Second,
+		RequestTimeout: 2 * time.Second, // short limit: the same
 		RunID:          "run-7",
 	}
 	if err != nil || got != want {

@@ -178,7 +178,7 @@ func TestOpenStreamsDoNotDelayShutdown(t *testing.T) {
 
 func TestRequestThatNeverEndsIsEnded(t *testing.T) {
 	o := Options{}
-	o.Config.RequestTimeout = 300 * time.Millisecond
+	o.Config.RequestTimeout = 300 * time.Millisecond // short limit: the requests are endless
 	address := start(t, o)
 	for _, request := range []string{
 		"POST /v1/br",

@@ -159,6 +159,7 @@ func TestCancelledSearchKeepsAnInMemoryIndex(t *testing.T) {
 	}
 	for n := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
+		// short limit: it may be cancelled at any moment
 		time.AfterFunc(time.Duration(n)*50*time.Microsecond, cancel)
 		hits, err := ix.Keyword(ctx, "zebra", Filter{}, 20)
 		if err == nil {

@@ -11,6 +11,7 @@ export class Timers {
     t.mock.method(globalThis, "setTimeout", (expire: () => void, length = 0) => {
       this.lengths.push(length);
       this.#last.set(length, expire);
+      // short limit: the one of the daemon
       return setTimeout(expire, length);
     });
   }
