@@ -29,6 +29,10 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses $(WORKERS) 
 SKIP_TESTS = echo "$(1) is not on PATH: the tests of sdks/$(2) are skipped"; \
 	test "$$MEMCONFORM_REQUIRE_ALL" != 1
 
+# Tests get a temporary folder of their own, and must leave it empty; pytest has eval/tests/isolation.py.
+IN_OWN_TMP = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export TMPDIR="$$folder"
+NOTHING_LEFT = { test -z "$$(ls -A "$$folder")" || { echo "left in TMPDIR:" $$(ls -A "$$folder") >&2; false; }; }
+
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
 .PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
@@ -65,6 +69,8 @@ types: $(STAMP)
 pytest: $(STAMP)
 	$(PYTEST) -m "$(QUICK)" $(UNIT) $$(grep -lr mark.capability eval/tests --include='test_*.py' --exclude-dir=unit)
 
+# Most of these tests wait for daemons, one of them with its file for minutes.
+exhaustive: WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2 + 1)))
 exhaustive: $(STAMP)
 	$(PYTEST) -m "$(OTHERS)"
 
@@ -79,13 +85,13 @@ smoke: $(CORE)
 
 sdk-go:
 	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \
-	&& go vet ./... && go tool staticcheck ./... && go test ./...; \
+	&& go vet ./... && go tool staticcheck ./... && $(IN_OWN_TMP) && go test ./... && $(NOTHING_LEFT); \
 	else $(call SKIP_TESTS,go,go); fi
 
 sdk-ts:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP) && cd sdks/ts \
 	&& npm run --silent lint && npm run --silent typecheck && npm run --silent format:check \
-	&& npm test --silent; \
+	&& $(IN_OWN_TMP) && npm test --silent && $(NOTHING_LEFT); \
 	else $(call SKIP_TESTS,npm,ts); fi
 
 $(NODE_STAMP): sdks/ts/package-lock.json

@@ -19,6 +19,7 @@ from platformdirs import user_cache_path
 from memconform import redaction
 from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.manifest import load_manifest
+from memconform.daemons.tasks import run_together
 from memconform.printing.logs import reset_logs
 from tests.program import PROGRAM, ForkServer
 
@@ -129,17 +130,20 @@ def cache(pytestconfig: pytest.Config) -> Path:
     assert pytestconfig.cache is not None, "the tests need pytest's cacheprovider"
     builds = user_cache_path("memconform") / "builds"
     builds.mkdir(parents=True, exist_ok=True)
-    for sdk in runnable():
-        built = _built(CHECKOUT / "sdks" / sdk, pytestconfig.cache.mkdir("builds"))
+    for built in asyncio.run(_build_all(pytestconfig.cache.mkdir("builds"))):
         with suppress(FileExistsError):  # by another worker
             (builds / built.name).symlink_to(built)
     return user_cache_path()
 
 
-def _built(folder: Path, store: Path) -> Path:
+async def _build_all(store: Path) -> list[Path]:
+    return await run_together(*(_build(CHECKOUT / "sdks" / sdk, store) for sdk in runnable()))
+
+
+async def _build(folder: Path, store: Path) -> Path:
     manifest = load_manifest(folder / "sdk.toml")
     key = build_key(manifest, folder)
-    return asyncio.run(ensure_built(manifest, folder, key, lambda _: None, cache=store))
+    return await ensure_built(manifest, folder, key, lambda _: None, cache=store)
 
 
 def runnable() -> list[str]:

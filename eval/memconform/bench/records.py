@@ -252,6 +252,8 @@ class Row(Record):
     """Number of queries in mode hybrid-rerank that were not reranked, by the daemon's reason."""
     null_lists: int = 0
     """Number of empty rankings for which null was sent, which violates core.search.shape."""
+    empty_rankings: int = 0
+    """Number of queries for which nothing was retrieved."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)

@@ -72,6 +72,7 @@ def row(
         short_rankings=sum(record.is_short for record in records),
         skipped_stages=count_skips(record.skipped_stage for record in records),
         null_lists=sum(record.null_chunks for record in records),
+        empty_rankings=sum(not record.ranking for record in records),
         unanswered=sum(record.answer_error is not None for record in records),
     )
 

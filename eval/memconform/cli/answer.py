@@ -9,7 +9,7 @@ from memconform.cli.answer_options import READER, AnswerOptions
 from memconform.cli.grouping import Command
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, output, quiet, schema
+from memconform.cli.options import json_file, output, quiet, schema, strip_reasoning
 from memconform.errors import ExitCode
 
 
@@ -30,6 +30,7 @@ from memconform.errors import ExitCode
 @click.argument("results", nargs=-1, required=True)
 @given.data
 @given.arms
+@strip_reasoning("What to answer")
 @given.top_k
 @given.errata
 @given.reader

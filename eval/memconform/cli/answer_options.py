@@ -40,6 +40,7 @@ class AnswerOptions(PanelFlags):
     output: Path
     json_file: str | None
     quiet: bool
+    strip_reasoning: bool
 
 
 data = option(

@@ -84,8 +84,12 @@ def require_same_data(key: AnswerKey, rows: Sequence[StoredRow]) -> None:
         )
 
 
-def arms_of(names: Sequence[str], rows: Sequence[StoredRow]) -> list[Arm]:
+def arms_of(
+    names: Sequence[str], rows: Sequence[StoredRow], *, strip_reasoning: bool = False
+) -> list[Arm]:
     """The systems, then the controls in the order in which they are named.
+
+    Answers of the daemons' own readers lose their blocks of reasoning with `strip_reasoning`.
 
     Raises:
         UsageError: for a control that does not exist (`unknown_arm`), or is named twice
@@ -110,7 +114,12 @@ def arms_of(names: Sequence[str], rows: Sequence[StoredRow]) -> list[Arm]:
         Arm(f"{row.name} (bench)" if row.name in CONTROLS else row.name, row=row) for row in rows
     ]
     daemons = [
-        replace(arm, name=f"{arm.name} /ask", is_daemons_own=True)
+        replace(
+            arm,
+            name=f"{arm.name} /ask",
+            is_daemons_own=True,
+            strip_reasoning=strip_reasoning,
+        )
         for arm in systems
         if arm.row is not None and _has_answers(arm.row)
     ]

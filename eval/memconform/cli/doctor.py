@@ -34,7 +34,6 @@ class DoctorOptions:
     cls=Command,
     examples=(
         "memconform doctor",
-        "memconform doctor --sdk go",
         "memconform doctor --sdk path/to/sdk.toml",
         "memconform doctor --models",
     ),
@@ -68,13 +67,9 @@ class DoctorOptions:
 def command(**flags: object) -> ExitCode:
     """Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop.
 
-    Without --sdk, each line is something that a run may need: toolchains, model services, proxies,
-    certificates, folders, disk, limits, ports. What would break a run is a FAIL, and exit code 2.
-    docs/ENVIRONMENT.md lists the variables.
-
-    With --sdk, a failing step is shown with its cause; later steps are tried where it makes sense.
-    With --models, only the services of judges and readers are checked, before the SDK if there is
-    one.
+    Without --sdk, each line is something that a run may need; a FAIL would break one. With --sdk,
+    a failing step is shown with its cause; later steps are tried where it makes sense. With
+    --models, only the services of judges and readers are checked, before the SDK if there is one.
     """
     options = DoctorOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_doctor:doctor", options)

@@ -45,6 +45,7 @@ from memconform.reading.prompts import Wording
 from memconform.reading.reader import Reader
 from memconform.redaction import hides
 from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
+from memconform.reports.judging import reasoning_notice
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.opening import judge_names, open_session
 from memconform.scoring.judge.rubric import Rubric
@@ -83,6 +84,11 @@ def answer(options: AnswerOptions) -> ExitCode:
     rubric = options.rubric or ("longmemeval" if suite == "longmemeval" else "strict")
     for task in tasks:
         OWN_RUBRICS[rubric].require_scorable(task.question)
+    arms = arms_of(options.arms, rows, strip_reasoning=options.strip_reasoning)
+    for arm in arms:
+        if count := arm.reasoning:
+            notice = reasoning_notice(count, stripped=options.strip_reasoning)
+            echo(f"  {arm.name}: {notice}", err=True)
     with ConversationStore() as conversations:
         conversations.load(path, suite, {task.haystack for task in tasks})
         if conversations.sha256 != key.sha256:
@@ -96,7 +102,7 @@ def answer(options: AnswerOptions) -> ExitCode:
             rows=rows,
             suite=suite,
             key=key,
-            arms=_with_files(arms_of(options.arms, rows)),
+            arms=_with_files(arms),
             tasks=tasks,
             conversations=conversations,
             wording=wording,
@@ -189,6 +195,7 @@ class _Work:
                 reader=settings,
                 rubric=self.rubric_name,
                 judge=judge.settings,
+                strip_reasoning=options.strip_reasoning,
             ),
             disputed=disputed,
             benches=tuple(dict.fromkeys(row.report.run_id for row in self.rows)),

@@ -15,6 +15,7 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
 from memconform.client.recorder import keep_bodies
 from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.printing.commands import resume_command
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -70,6 +71,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
             target.write_text(bench_markdown(report))
     measured = sum(row.measured for row in report.rows)
     rows = f"{measured} of {plural(len(report.rows), 'row')} measured"
+    if console.has_halted:
+        echo(f"to continue: {resume_command(report.command, report.run_id)}", err=True)
     echo(
         f"{report.suite}: {rows} -> {finished.result}",
         err="-" in (options.json_file, options.markdown),

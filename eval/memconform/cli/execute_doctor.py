@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from memconform.cli.doctor import DoctorOptions
@@ -24,6 +24,7 @@ from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
+from memconform.storage.writing import redact_file
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
@@ -102,8 +103,9 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
                     failures.append(step.error.exit_code)
                     failed_steps.add(step.name)
     finally:
-        # After a failure the log stays, because it may be the only place that shows the cause.
-        if not failures:
+        if failures:
+            _keep_logs(Path(folder))
+        else:
             shutil.rmtree(folder, ignore_errors=True)
     if block := toml(helpful):
         where = "the sdk.toml" if runner.managed else "an sdk.toml with [serve] url"
@@ -117,6 +119,17 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
     also += f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
     echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")
     return gravest(failures)
+
+
+def _keep_logs(folder: Path) -> None:
+    """Remove all but the logs, which may be the only place that shows the cause; mask secrets."""
+    for log in folder.rglob("daemon.log"):
+        redact_file(log)
+    for state in [*folder.glob("state"), *folder.glob("*/state")]:
+        shutil.rmtree(state, ignore_errors=True)
+    for emptied in [*folder.iterdir(), folder]:
+        with suppress(OSError):
+            emptied.rmdir()
 
 
 def _show(step: Step) -> None:

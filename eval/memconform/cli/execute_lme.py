@@ -125,6 +125,9 @@ class _Work:
         cancel_on_signals()
         options = self.options
         modes = benchmark_modes(options, self.data, tri=self.kind == "tri-lme")
+        if not options.extract_only:
+            # Before a daemon is built or started.
+            self.models.require_settings(reads=self._reads(modes))
         runners: list[SdkRunner] = []
         skipped: list[SkippedSdk] = []
         if not options.extract_only and any(mode is None for mode in modes):

@@ -10,7 +10,6 @@ import click
 
 from memconform.cli.grouping import SCORING, option
 from memconform.cli.options import SECONDS, Finite
-from memconform.llm.settings import HEADERS_VARIABLE, model_environment
 
 JUDGE = "The judge"
 
@@ -34,6 +33,8 @@ class CallFlags:
     @property
     def model_env(self) -> Mapping[str, str]:
         """The environment that the settings of model services are read from."""
+        from memconform.llm.settings import model_environment  # noqa: PLC0415 - of judges alone
+
         return model_environment(self.judge_header, os.environ)
 
 
@@ -103,7 +104,7 @@ def judge_header(group: str) -> Callable[[_Command], _Command]:
         group=group,
         multiple=True,
         metavar="NAME:VALUE",
-        show_default=HEADERS_VARIABLE,
+        show_default="MEMCONFORM_JUDGE_HEADERS",
         help="Send this header with every call to a model service, whatever the model does; its"
         " value is masked in all output. May be given several times.",
     )

@@ -12,7 +12,7 @@ from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession, Model
 from memconform.llm.names import ModelName
-from memconform.llm.settings import address
+from memconform.llm.settings import address, endpoint
 from memconform.scoring.judge.opening import judge_names
 
 _BUDGET_USD = 20.0
@@ -38,6 +38,12 @@ class ReplayModels:
         """The models that may be called."""
         reader = [self.reader] if self.options.reader else []
         return [*([self.extractor] if extracts else []), *reader, *self.judges]
+
+    def require_settings(self, *, reads: bool) -> None:
+        """Raise UsageError for a reader or judge whose service the environment does not set."""
+        for name in [*([self.reader] if reads else []), *self.judges]:
+            if name.provider != "fake":
+                endpoint(name, self.options.model_env)
 
     def open_reader(self, session: LlmSession) -> Model:
         """The reader, with its own cache of replies if it has one; raises as `session.model`."""

@@ -1,6 +1,7 @@
 """Entry point; a command's module is imported when it is called, so `--help` is fast."""
 
 import io
+import os
 import sys
 import traceback
 import warnings
@@ -83,6 +84,8 @@ def main() -> None:
     """Run the program; only a measured verdict ends in exit code 1, whatever happens."""
     prepare_streams()
     _tolerate_warnings()
+    # Python's TLS writes session keys to it, and fails as a missing file in each library's own way.
+    os.environ.pop("SSLKEYLOGFILE", None)
     # If a daemon kills its guard, the processes that the guard watched become ours to stop.
     adopt_orphans()
     try:

@@ -41,7 +41,7 @@ _IDLE_SECONDS = 1.0
 @cache
 def certificates() -> ssl.SSLContext:
     """Return the TLS context, loaded once: loading takes 25 ms, which every case would pay."""
-    return httpx.create_ssl_context()
+    return httpx.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True, slots=True)

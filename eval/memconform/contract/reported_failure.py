@@ -14,8 +14,10 @@ from pydantic import BaseModel
 
 from memconform.contract.dialect_keys import MISSING, KeyReader, plain_key
 
-FAILURES = ("error", "errors", "exception", "ok=false", "success=false")
-"""What reports a failure: a key that holds a value, or that holds this one."""
+FAILURES = ("error", "errors", "exception", "ok=false", "success=false", "timedOut=true")
+"""What reports a failure: a key that holds a value, or that holds this one. A search that timed out
+inside a 200 has not ranked everything, and is not repeatable (core.search.repeatable). `partial` is
+none: events of a stream are partial by nature, and a dialect may add it."""
 
 _STATUS_KEYS = frozenset({"status", "statuscode", "code"})
 _ERROR_STATUSES = range(400, 600)
@@ -24,7 +26,8 @@ _FREE_FORM = frozenset({"metadata", "tuning", "filters"})
 _SHOWN_CHARACTERS = 200
 
 _SUSPECT = re.compile(
-    rb'"[_-]?(?:errors?|exception|ok|success|status[_-]?(?:code)?|code)"\s*:', re.IGNORECASE
+    rb'"[_-]?(?:errors?|exception|ok|success|timed[_-]?out|status[_-]?(?:code)?|code)"\s*:',
+    re.IGNORECASE,
 )
 
 

@@ -39,6 +39,14 @@ class ProofRecord(Record):
         )
 
 
+def nothing_found(questions: int) -> str:
+    """Describe measurements of which every one is an empty ranking: a suspicion, and no verdict."""
+    return (
+        f"suspicious: nothing was retrieved for any of {questions} questions; check what the"
+        " daemon does with a question, such as a threshold or a filter (memconform doctor)"
+    )
+
+
 class SeedRecord(Record):
     """A brain that the harness seeded."""
 

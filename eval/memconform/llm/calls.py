@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from memconform.datasets.reasoning import strip_reasoning
 from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
@@ -27,7 +26,7 @@ from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.providers import Provider
-from memconform.llm.records import ModelSettings, service_settings
+from memconform.llm.records import ModelSettings
 from memconform.llm.replies import (
     REASONING_STRIPPED,
     InvalidReplyError,
@@ -35,8 +34,9 @@ from memconform.llm.replies import (
     cut_fault,
     parse_text,
     repair_request,
+    without_reasoning,
 )
-from memconform.llm.settings import Endpoint, endpoint
+from memconform.llm.settings import Endpoint, endpoint, service_settings
 from memconform.llm.vendors import open_model, require_priced
 from memconform.storage.provenance import note_service
 
@@ -233,7 +233,7 @@ class Model:
         for attempt in range(2):
             completion = await self._complete(next_request, cost)
             first = completion.text if first is None else first
-            text = strip_reasoning(completion.text)
+            text = without_reasoning(completion.text)
             if text != completion.text:
                 self.provider.notice(self.name, REASONING_STRIPPED)
             if completion.rejection:

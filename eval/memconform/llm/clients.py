@@ -5,6 +5,9 @@ again, after `settings.py` has checked them. A proxy of the shell then saw every
 the service was on this machine.
 """
 
+import inspect
+import logging
+import ssl
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,18 +22,36 @@ if TYPE_CHECKING:
 _READERS = ("openai._client", "openai.lib.azure", "anthropic._client", "anthropic._tracing")
 """Modules of the libraries that read variables whenever a client is made. Most of these are also
 parameters, but not the headers of OPENAI_CUSTOM_HEADERS and ANTHROPIC_CUSTOM_HEADERS."""
+_LOGGERS = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
+_IDLE = 64
+"""Idle connections that are kept: as many as --llm-concurrency allows calls."""
 
 
-def http_options(endpoint: Endpoint) -> dict[str, Any]:
-    """Parameters of an httpx client, or of the client that a vendor derives from it."""
-    options: dict[str, Any] = {
-        "trust_env": False,
-        "follow_redirects": False,
-        "proxy": None if endpoint.proxy is None else endpoint.proxy.url,
-    }
+def http_client(default: type[Any], endpoint: Endpoint, **options: Any) -> Any:  # noqa: ANN401 - of httpx or httpx2
+    """An HTTP client that goes the way of the settings.
+
+    Args:
+        default: the class that a vendor derives from the client of httpx or httpx2. Its own
+            `__init__` may read the proxies of the environment, whatever it is told: Anthropic's.
+        endpoint: the settings.
+        options: more parameters of the client.
+    """
+    client = next(base for base in default.__mro__ if base.__name__ == "AsyncClient")
+    library = sys.modules[client.__module__.partition(".")[0]]
+    verify: ssl.SSLContext | bool = True
     if endpoint.certificates is not None:
-        options["verify"] = endpoint.certificates.context()
-    return options
+        verify = endpoint.certificates.context()
+    elif not endpoint.is_secure:
+        # No TLS is spoken: nothing needs the system's certificates, which take 30 ms to load.
+        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return client(
+        trust_env=False,
+        follow_redirects=False,
+        proxy=None if endpoint.proxy is None else endpoint.proxy.url,
+        verify=verify,
+        limits=library.Limits(max_connections=None, max_keepalive_connections=_IDLE),
+        **options,
+    )
 
 
 def openai_client(endpoint: Endpoint) -> "AsyncOpenAI":
@@ -48,8 +69,8 @@ def openai_client(endpoint: Endpoint) -> "AsyncOpenAI":
         "default_headers": dict(endpoint.headers),
         "max_retries": 0,
         "timeout": openai.Timeout(None, connect=CONNECT_S),
-        "http_client": openai.DefaultAsyncHttpxClient(
-            event_hooks=EVENT_HOOKS, **http_options(endpoint)
+        "http_client": http_client(
+            openai.DefaultAsyncHttpxClient, endpoint, event_hooks=EVENT_HOOKS
         ),
     }
     if endpoint.api_version is not None:
@@ -64,23 +85,32 @@ def anthropic_client(endpoint: Endpoint) -> "AsyncAnthropic":
     import anthropic  # noqa: PLC0415 - takes 0.3 s
 
     _seal()
+    more: dict[str, Any] = {}
+    if "open_telemetry" in inspect.signature(anthropic.AsyncAnthropic).parameters:
+        # Newer versions trace each call to wherever the variables of OpenTelemetry say.
+        more["open_telemetry"] = False
     return anthropic.AsyncAnthropic(
+        **more,
         api_key=endpoint.api_key,
         base_url=endpoint.url,
         default_headers=dict(endpoint.headers),
         max_retries=0,
         timeout=anthropic.Timeout(None, connect=CONNECT_S),
-        http_client=anthropic.DefaultAsyncHttpxClient(
-            event_hooks=EVENT_HOOKS, **http_options(endpoint)
+        http_client=http_client(
+            anthropic.DefaultAsyncHttpxClient, endpoint, event_hooks=EVENT_HOOKS
         ),
     )
 
 
 def _seal() -> None:
-    """Give the modules that make clients an empty environment in place of the process's.
+    """Take back what the libraries read when they were imported, and let them read no more.
 
-    Theirs alone: others of this process, and the programs that it starts, need the real one.
+    The modules that make clients get an empty environment. Theirs alone: others of this process,
+    and the programs that it starts, need the real one. OPENAI_LOG and ANTHROPIC_LOG would print
+    headers and prompts past the mask over secrets.
     """
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     for name in _READERS:
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "os"):

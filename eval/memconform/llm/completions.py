@@ -1,12 +1,20 @@
 """The bodies of the vendors' responses as completions."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
-from memconform.llm.chat import Completion, LlmError, ModelUnusableError, TransientError, Usage
+from memconform.llm.chat import (
+    Completion,
+    LlmError,
+    ModelUnusableError,
+    RequestRejectedError,
+    TransientError,
+    Usage,
+)
 from memconform.llm.failures import ServiceError, error_object, failure_of
 from memconform.llm.names import ModelName
 
@@ -16,6 +24,9 @@ _SHOWN = 300
 """Characters of a service's text."""
 _LENGTH = ("length", "max_tokens", "model_length")
 """Why a completion ended that reached its limit of tokens."""
+_LIMIT_SPENT = re.compile(
+    r"max_tokens or model output limit (?:was|has been) reached", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +38,11 @@ class Response:
     """Output tokens that the request allowed."""
     url: str
     headers: Mapping[str, str]
-    text: str
+    content: bytes
 
     @classmethod
     def of(cls, name: ModelName, limit: int, response: Any) -> "Response":  # noqa: ANN401 - of httpx
-        return cls(name, limit, str(response.url), response.headers, response.text)
+        return cls(name, limit, str(response.url), response.headers, response.content)
 
     def body(self, *, known: bool) -> Mapping[str, Any]:
         """The JSON object that it has.
@@ -47,9 +58,10 @@ class Response:
             TypeError: for any other JSON than an object.
         """
         try:
-            body = json.loads(self.text)
+            # By the bytes: JSON is UTF-8, whatever a header says of the text.
+            body = json.loads(self.content)
         except ValueError:
-            if self.text.strip() and self.text.lstrip()[0] not in '{["':
+            if self.content.strip() and self.content.lstrip()[:1] not in b'{["':
                 raise self._no_service(known=known) from None
             raise
         if (error := error_object(body)) is not None:
@@ -71,8 +83,9 @@ class Response:
     def _no_service(self, *, known: bool) -> LlmError:
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
-        what = "a page" if self.text.lstrip().startswith("<") else "text"
-        shown = " ".join(self.text.split())[:80]
+        text = self.content.decode("utf-8", "replace")
+        what = "a page" if text.lstrip().startswith("<") else "text"
+        shown = " ".join(text.split())[:80]
         message = f"{parts.scheme}://{host}{parts.path} answered {what} instead of JSON: {shown!r}"
         if known:
             return TransientError(f"{self.name}: {message}", code="llm_bad_reply")
@@ -82,13 +95,25 @@ class Response:
             hint="check the address that the provider's variable holds; many end in /v1",
         )
 
-    def length_fault(self, text: str) -> str:
-        """What is wrong with a completion that reached its limit."""
-        had = "" if text.strip() else " before any answer, as reasoning takes tokens too"
-        return (
-            f"it was cut at {self.limit:,} output tokens{had}: set min_output_tokens of"
-            f' [models."{self.name}"] to more in the file of --prices or MEMCONFORM_PRICES'
-        )
+
+def length_fault(name: ModelName, limit: int, reason: str, text: str) -> str:
+    """What is wrong with a completion that reached its limit."""
+    had = "" if text.strip() else " before any answer, as reasoning takes tokens too"
+    return (
+        f"it was cut at {limit:,} output tokens ({reason}){had}: set min_output_tokens of"
+        f' [models."{name}"] to more in the file of --prices or MEMCONFORM_PRICES'
+    )
+
+
+def cut_by_rejection(name: ModelName, limit: int, error: RequestRejectedError) -> Completion:
+    """The completion of a request that is refused after the model spent its limit on reasoning.
+
+    OpenAI answers 400 then, and may charge for it. Raises the error if it is about anything else.
+    """
+    if not _LIMIT_SPENT.search(error.details):
+        raise error
+    fault = length_fault(name, limit, "a refusal", "")
+    return Completion(text="", usage=None, served_model="", rejection=fault)
 
 
 def openai_completion(response: Response, body: Mapping[str, Any]) -> Completion:
@@ -110,7 +135,7 @@ def openai_completion(response: Response, body: Mapping[str, Any]) -> Completion
     if message is not None and message.get("refusal"):
         rejection = f"the model refused: {str(message['refusal'])[:_SHOWN]}"
     elif reason in _LENGTH:
-        rejection = response.length_fault(text)
+        rejection = length_fault(response.name, response.limit, reason, text)
     elif reason not in ("stop", None):
         rejection = f"it ended by {reason!r}"
     elif not text.strip():
@@ -128,7 +153,7 @@ def anthropic_completion(response: Response, body: Mapping[str, Any]) -> Complet
     reason = body.get("stop_reason")
     rejection = ""
     if reason in _LENGTH:
-        rejection = response.length_fault(text)
+        rejection = length_fault(response.name, response.limit, reason, text)
     elif reason not in ("end_turn", "stop_sequence", None):
         rejection = f"it ended by {reason!r}"
     elif not text.strip():

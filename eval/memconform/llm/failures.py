@@ -11,7 +11,7 @@ from memconform.llm.chat import LlmError, ModelUnusableError, RequestRejectedErr
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
 from memconform.llm.settings import Endpoint
-from memconform.llm.unreachable import located, path_failure, proxy_refusal
+from memconform.llm.unreachable import located, name_variables, path_failure, proxy_refusal
 
 _THROTTLED = (429, 529)
 _RETRIED = (408, 409, 425, *_THROTTLED)
@@ -161,11 +161,13 @@ def translated(name: ModelName, library: _Library, endpoint: Endpoint) -> Iterat
     """Raise an LlmError in place of what a vendor's client raises, or reading its reply."""
     try:
         yield
-    except LlmError:
+    except LlmError as error:
+        name_variables(error, endpoint)
         raise
     except Exception as error:
         # A client may raise anything for the bytes that a service sends.
-        raise _translation(name, error, library, endpoint) from error
+        failure = _translation(name, error, library, endpoint)
+        raise name_variables(failure, endpoint) from error
 
 
 def _translation(

@@ -13,7 +13,7 @@ _VENDOR_BY_NAME = (
     (re.compile(r"claude-"), "anthropic"),
     (re.compile(r"gemini-"), "gemini"),
 )
-FAKE_MODEL = "lexical-2"
+FAKE_MODEL = "lexical-3"
 """What the scripted upstream judges by; numbered, because replies are cached by this name."""
 
 
@@ -34,8 +34,10 @@ class ModelName:
         return cls(provider, model) if provider in PROVIDERS and model else None
 
     @classmethod
-    def parse(cls, text: str, env: Mapping[str, str]) -> "ModelName":
+    def parse(cls, text: str, env: Mapping[str, str], *, source: str = "") -> "ModelName":
         """Read `provider:model`, or a model whose vendor its name or JB_LLM_PROVIDER gives.
+
+        `source` is the variable that holds the text, where it is none of a flag.
 
         Raises:
             UsageError: `unknown_provider`, if neither does.
@@ -52,7 +54,7 @@ class ModelName:
         if text and provider in PROVIDERS:
             return cls(provider, text)
         raise UsageError(
-            f"the provider of model {text!r} is unknown",
+            f"{source and f'{source}: '}the provider of model {text!r} is unknown",
             code="unknown_provider",
             hint=f"write provider:{text or 'model'}, with one of {', '.join(PROVIDERS)}; vLLM and"
             " other compatible servers are openai, with OPENAI_BASE_URL",

@@ -116,7 +116,8 @@ class Provider:
         prompt.times = prompt.times + 1 if kind == prompt.fault else 1
         prompt.fault = kind
         most = _MOST_EQUAL_FAULTS_LATER if prompt.is_known else _MOST_EQUAL_FAULTS
-        if prompt.times < most:
+        if prompt.times != most:
+            # Later ones were in flight.
             return error
         halting = InvalidRepliesError(
             f"{prompt.times} replies in a row have the same fault: {error.message}",

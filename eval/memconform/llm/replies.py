@@ -54,13 +54,22 @@ def cached_reply(
     if entry is None:
         return None
     try:
-        value = parse_text(strip_reasoning(entry.text), parse)
+        value = parse_text(without_reasoning(entry.text), parse)
     except ValueError as error:
         _log.warning("a cached reply is invalid and is asked for again", error=str(error))
         return None
     return Reply(
         value=value, served_model=entry.served_model, cached=True, usage=Usage(0, 0), cost=0
     )
+
+
+def without_reasoning(text: str) -> str:
+    """A reply without the reasoning that precedes it.
+
+    A block elsewhere stays: it is a part of what is said, such as a fact about these tags.
+    """
+    rest = strip_reasoning(text)
+    return rest if text.rstrip().endswith(rest) else text
 
 
 def parse_text(text: str, parse: Callable[[str], _Value]) -> _Value:

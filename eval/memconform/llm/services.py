@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 from memconform.errors import MemconformError
 from memconform.llm.chat import ModelUnusableError, ServiceDownError
-from memconform.llm.clients import http_options
+from memconform.llm.clients import http_client
 from memconform.llm.names import PROVIDERS, ModelName
-from memconform.llm.records import service_settings
-from memconform.llm.settings import Endpoint, endpoint, is_configured, models_address
+from memconform.llm.settings import (
+    Endpoint,
+    endpoint,
+    is_configured,
+    models_address,
+    service_settings,
+)
 from memconform.llm.unreachable import path_failure, proxy_refusal
 
 _REACH_S = 5.0
@@ -67,7 +72,7 @@ async def _reach(provider: str, where: Endpoint) -> str:
     import openai  # noqa: PLC0415 - takes 0.3 s
 
     address, headers = models_address(where)
-    http = openai.DefaultAsyncHttpxClient(timeout=_REACH_S, **http_options(where))
+    http = http_client(openai.DefaultAsyncHttpxClient, where, timeout=_REACH_S)
     async with http:
         try:
             # A body without an end would fill the memory.

@@ -22,6 +22,7 @@ from memconform.redaction import (
     is_secret,
     without_credentials,
 )
+from memconform.storage.provenance import ModelService
 
 _KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -84,6 +85,11 @@ class Endpoint:
     def url(self) -> str:
         """The address that calls are sent to."""
         return self.base_url or _OWN[self.provider]
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether TLS is spoken, with the service or with the proxy."""
+        return any(way.startswith("https:") for way in _way(self.url, self.proxy))
 
     @property
     def variable(self) -> str:
@@ -174,23 +180,43 @@ def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
     return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
 
 
+def service_settings(provider: str, endpoint: Endpoint) -> ModelService:
+    """What results and `doctor` say of how a service is reached."""
+    return ModelService(
+        provider=provider,
+        address=without_credentials(endpoint.url),
+        address_variable=endpoint.variable if endpoint.base_url else "",
+        proxy="" if endpoint.proxy is None else str(endpoint.proxy),
+        certificates="" if endpoint.certificates is None else str(endpoint.certificates),
+        connect_timeout_s=CONNECT_S,
+        key_variable=endpoint.key_variable,
+        headers=sorted(endpoint.headers),
+        api_version=endpoint.api_version or "",
+    )
+
+
 def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:
     base_url, api_version = _base_url(name, env)
     url = base_url or _OWN[name.provider]
     proxy = proxy_for(url, env)
-    secure = url if url.startswith("https:") else proxy.url if proxy is not None else ""
+    secure = next((way for way in _way(url, proxy) if way.startswith("https:")), None)
     is_openai = name.provider == "openai"
     return Endpoint(
         base_url,
         key,
         provider=name.provider,
         proxy=proxy,
-        certificates=certificates(env, secure) if secure.startswith("https:") else None,
+        certificates=certificates(env, secure) if secure else None,
         headers=_custom_headers(name.provider, env),
         organization=(_header_value(env, "OPENAI_ORG_ID") or None) if is_openai else None,
         project=(_header_value(env, "OPENAI_PROJECT_ID") or None) if is_openai else None,
         api_version=api_version,
     )
+
+
+def _way(url: str, proxy: Proxy | None) -> tuple[str, ...]:
+    """The addresses of a service and of its proxy."""
+    return (url,) if proxy is None else (url, proxy.url.lower())
 
 
 def _value(env: Mapping[str, str], name: str) -> str:

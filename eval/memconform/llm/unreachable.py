@@ -67,6 +67,15 @@ def located(error: LlmError, endpoint: Endpoint, status: int) -> LlmError:
     return error
 
 
+def name_variables(error: LlmError, endpoint: Endpoint) -> LlmError:
+    """Name, in the hint of an error, the variables that hold the address and the key."""
+    for what, variable in (("address", endpoint.variable), ("key", endpoint.key_variable)):
+        if variable:
+            generic = f"{what} that the provider's variable holds"
+            error.hint = error.hint.replace(generic, f"{what} that {variable} holds")
+    return error
+
+
 def _transient(message: str) -> TransientError:
     failure = TransientError(message, code="llm_connection", billable=False)
     failure.hint = "check the proxy, unset its variable, or add the service's host to NO_PROXY"

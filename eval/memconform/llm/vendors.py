@@ -9,9 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from memconform.errors import MemconformError, UsageError
-from memconform.llm.chat import ChatModel, ChatRequest, Completion, ModelUnusableError
+from memconform.llm.chat import (
+    ChatModel,
+    ChatRequest,
+    Completion,
+    ModelUnusableError,
+    RequestRejectedError,
+)
 from memconform.llm.clients import anthropic_client, openai_client
-from memconform.llm.completions import Response, anthropic_completion, openai_completion
+from memconform.llm.completions import (
+    Response,
+    anthropic_completion,
+    cut_by_rejection,
+    openai_completion,
+)
 from memconform.llm.failures import translated
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
@@ -93,7 +104,10 @@ class OpenAIModel:
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         send = partial(self._send, request, timeout_s)
-        return await send_accepted(self._name, self._endpoint, self._traits, send)
+        try:
+            return await send_accepted(self._name, self._endpoint, self._traits, send)
+        except RequestRejectedError as error:
+            return cut_by_rejection(self._name, output_limit(request, self._traits), error)
 
     async def _send(
         self, request: ChatRequest, timeout_s: float, accepted: Parameters

@@ -15,6 +15,7 @@ from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.stored_figures import ExactMean, is_same_figure
 from memconform.storage.folders import find_result
+from memconform.storage.result_file import require_result_of_run
 from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
@@ -91,6 +92,7 @@ def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
     results: list[tuple[Path, RunSummary]] = []
     for reference in references:
         path = find_result(output, reference)
+        require_result_of_run(path)
         try:
             summary = read_summary(path)
             is_versioned = "schema_version" in summary.model_fields_set

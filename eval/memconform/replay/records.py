@@ -260,6 +260,8 @@ class LmeResult(HostOrigin, ReportHeader):
     """Number of questions with fewer hits than there are, which a dialect accepts."""
     null_lists: int = 0
     """Number of questions with a response in which `chunks` is null, read as an empty ranking."""
+    empty_rankings: int = 0
+    """Number of questions for which nothing was retrieved."""
     correct_given_gold: Accuracy | None
     """Of the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting

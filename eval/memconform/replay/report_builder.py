@@ -105,6 +105,9 @@ class ResultBuilder:
             rising_scores=sum(row.rises for row in rows),
             short_rankings=sum(row.is_short for row in rows),
             null_lists=sum(row.null_chunks for row in rows),
+            empty_rankings=sum(row.measured and not row.hits for row in rows)
+            if part.control is None
+            else 0,
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(
                 {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}

@@ -46,6 +46,8 @@ class BenchConsole(RowsProgress):
         super().__init__([system.name for system in plan.systems], quiet=quiet)
         self._system: str | None = None
         self._ingested = 0
+        self.has_halted = False
+        """Whether a system ended early."""
 
     def handle(self, event: BenchEvent) -> None:
         """Update the rows, and print an error that halts a system."""
@@ -63,6 +65,7 @@ class BenchConsole(RowsProgress):
                 self._end("done")
             case SystemHalted():
                 self._end("failed")
+                self.has_halted = True
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
             case ModeHalted():
                 name = f"{event.system} {event.mode.value}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from memconform.bench.records import AboveCeiling, BenchReport, Row
 from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.client.timing import short_latencies
+from memconform.ingest.records import nothing_found
 from memconform.printing.plurals import plural
 from memconform.reports.console import null_lists, short_rankings, skipped
 from memconform.scoring.retrieval import RATES
@@ -64,6 +65,8 @@ def _row_notes(row: Row) -> Iterator[str]:
         yield f"{name}: stages {skipped(row.skipped_stages, row.queries)}"
     if row.null_lists:
         yield f"{name}: {null_lists(row.null_lists)}"
+    if row.empty_rankings and row.empty_rankings == row.queries:
+        yield f"{name}: {nothing_found(row.queries)}"
     if row.unanswered:
         queries = f"{row.unanswered} of {plural(row.queries, 'query')}"
         yield f"{name}: its own reader did not answer {queries}; --resume asks again"

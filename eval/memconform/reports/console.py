@@ -1,12 +1,14 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
+from memconform.printing.commands import resume_command
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -72,14 +74,14 @@ class ConsoleReport(RowsProgress):
         self._quiet = quiet
         self._brief = len(sdks) > 1
         self._sdk = ""
-        self._halted = self._interrupted = False
+        self._halted = self._interrupted = self._has_asked = False
 
     def handle(self, event: Event) -> None:
         """Show an event, as far as it is of interest."""
         match event:
             case RunStarted():
                 self._sdk = event.sdk
-                self._halted = self._interrupted = False
+                self._halted = self._interrupted = self._has_asked = False
                 self.begin(event.sdk, "starting")
                 questions = plural(event.questions, "question")
                 if not self._quiet:
@@ -94,9 +96,8 @@ class ConsoleReport(RowsProgress):
                 self._print(event.error.render(), "red")
             case RunFinished():
                 self.end(event.summary.sdk, pass_rate_text(event.summary, brief=True))
-                if self._interrupted:
-                    resumed = f"--resume {event.summary.run_id}"
-                    self._print(f"to continue, repeat the command with {resumed}", "yellow")
+                if self._halted and (self._interrupted or self._has_asked):
+                    self._print(f"to continue: {self._resume(event.summary)}", "yellow")
                 if not self._quiet:
                     self._show(event.summary, event.highlights)
                 incident = event.summary.incident
@@ -105,8 +106,19 @@ class ConsoleReport(RowsProgress):
                     shown = self._halted and incident is not None
                     if not (shown and incident and reason.startswith(incident.code)):
                         self._print(reason, "yellow")
-            case _ if not self._quiet:
-                self._follow(event)
+            case _:
+                self._has_asked = self._has_asked or isinstance(event, AskingStarted)
+                if not self._quiet:
+                    self._follow(event)
+
+    def _resume(self, summary: RunSummary) -> str:
+        """What to type to continue a run that ended early."""
+        if self._brief:
+            # The command began several runs, and one is resumed at a time.
+            reference = summary.provenance.sdk_reference or summary.sdk
+            sdk = shlex.join(["--sdk", reference, "--resume", summary.run_id])
+            return f"repeat the command with {sdk} in place of its --sdk"
+        return resume_command(summary.provenance.command, summary.run_id)
 
     def _print(self, text: str, style: str = "") -> None:
         # A style given to `print` would apply to the bars below it, too.

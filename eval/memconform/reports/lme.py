@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.client.timing import short_latencies
+from memconform.ingest.records import nothing_found
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
@@ -128,6 +129,9 @@ def ranking_notes(results: Sequence[LmeResult]) -> Iterator[str]:
             yield f"{result.sdk}: {short_rankings(result.short_rankings)}"
         if result.null_lists:
             yield f"{result.sdk}: {null_lists(result.null_lists)}"
+        measured = sum(question.measured for question in result.questions)
+        if result.empty_rankings and result.empty_rankings == measured:
+            yield f"{result.sdk}: {nothing_found(measured)}"
 
 
 def lme_lines(finished: ReplayFinished) -> Iterator[str]:

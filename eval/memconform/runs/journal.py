@@ -18,6 +18,7 @@ from memconform.runs.plan import Settings
 from memconform.runs.proofs import Proofs, Retraction, Statement
 from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
 from memconform.storage.append_only import AppendOnly
+from memconform.storage.result_file import require_result_of_run
 from memconform.storage.writing import write_whole
 
 JOURNAL_SCHEMA: Literal["memconform/journal@3"] = "memconform/journal@3"
@@ -209,13 +210,19 @@ class Journal:
 
 
 def read_header(path: Path) -> Header:
-    """Read a journal's header; raises ResultsError `journal_unreadable` if there is none."""
+    """Read a journal's header.
+
+    Raises:
+        ResultsError: `journal_unreadable` if there is none.
+        UsageError: `result_unreadable` if the journal is not of a `run`.
+    """
     try:
         with path.open("rb") as file:
             return Header.model_validate_json(file.readline())
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from error
     except ValidationError as error:
+        require_result_of_run(path)
         raise _unreadable(path, "its first line is not a header") from error
 
 

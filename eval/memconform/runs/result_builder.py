@@ -13,7 +13,7 @@ from memconform.contract.core import score_rise
 from memconform.contract.skipped_stages import count_skip, skipped_stage
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
-from memconform.ingest.records import SeedRecord
+from memconform.ingest.records import SeedRecord, nothing_found
 from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
 from memconform.runs.highlights import Highlights
@@ -60,7 +60,7 @@ class ResultBuilder:
         self._modes: Counter[str] = Counter()
         self._skipped_stages: dict[str, int] = {}
         self._rising = 0
-        self._null_lists = 0
+        self._null_lists = self._empty = 0
         self._short = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
@@ -141,6 +141,7 @@ class ResultBuilder:
                 count_skip(self._skipped_stages, skipped_stage(result.trace))
         self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
         self._null_lists += result.null_chunks
+        self._empty += result.verdict.measured and not result.ranking
         if result.timings is not None:
             self._short += is_short(result.timings.done, result.timings.daemon)
         if result.verdict.measured and result.timings is not None:
@@ -187,6 +188,7 @@ class ResultBuilder:
             skipped_stages=self._skipped_stages,
             rising_scores=self._rising,
             null_lists=self._null_lists,
+            empty_rankings=self._empty,
             short_latencies=self._short,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
@@ -197,6 +199,7 @@ class ResultBuilder:
                 *conclusion.reasons,
                 *(warnings(upstream) if upstream else ()),
                 *([short_latencies(self._short)] if self._short else ()),
+                *([nothing_found(measured)] if measured and self._empty == measured else ()),
             ],
             incident=incident,
             daemon=daemon,

@@ -300,6 +300,8 @@ class RunSummary(Record):
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     null_lists: int = 0
     """Number of empty rankings for which the daemon sent null, which violates core.search.shape."""
+    empty_rankings: int = 0
+    """Number of measured questions for which nothing was retrieved."""
     latency: LatencySummary
     short_latencies: int = 0
     """Number of questions whose latency is below the time that the daemon says it took: the clocks

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memconform.errors import UsageError, nearest
-from memconform.storage.result_file import run_id_of
+from memconform.storage.result_file import require_result_of_run, run_id_of
 from memconform.storage.writing import Masked, redact_file, replacing, unwritable
 
 JOURNAL = "journal.jsonl"
@@ -103,6 +103,8 @@ def find_journal(output: Path, run: str) -> Path:
     for folder in (*folders, output / "runs" / run, *by_id):
         if (folder / JOURNAL).is_file():
             return folder / JOURNAL
+    for folder in (path, output / "runs" / run):
+        require_result_of_run(*sorted(folder.glob("*.json")))
     runs = sorted(path.name for path in (output / "runs").glob("*"))
     raise UsageError(
         f"no run {run!r} in {output / 'runs'}",
@@ -115,12 +117,15 @@ def find_result(output: Path, run: str) -> Path:
     """Find the result of a run given by result file, folder or id.
 
     Raises:
-        UsageError: if there is no such result (`unknown_run`).
+        UsageError: if there is no such result (`unknown_run`), or one of another command
+            (`result_unreadable`).
     """
     path = Path(run)
     for candidate in (path, path / "result.json", output / "runs" / run / "result.json"):
         if candidate.is_file():
             return candidate
+    for folder in (path, output / "runs" / run):
+        require_result_of_run(*sorted(folder.glob("*.json")))
     runs = sorted(result.parent.name for result in (output / "runs").glob("*/result.json"))
     raise UsageError(
         f"no result {run!r}, and no run of that name in {output / 'runs'}",

@@ -3,15 +3,18 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Final
 
+from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.storage.writing import Masked, Sink, json_bytes
 
 _QUESTIONS_BEGIN = ' "questions": [\n'
 _QUESTIONS_END = "]\n"
+_HEAD_BYTES = 256
 _SCHEMA: Final = re.compile(rb'"schema_version": *"([^"]*)"')
 
 
@@ -60,6 +63,43 @@ def read_lines(result: Path) -> Iterator[str]:
     raise ValueError(f"{result} ends before its questions do")
 
 
+_OTHER_RESULTS: Final = {
+    "bench": "memconform parity compare and memconform diff compare its rows; memconform view shows"
+    " its queries",
+    "conform": "memconform conform findings shows its checks",
+    "lme": "memconform lme review and lme arbitrate read it",
+    "wmb": "memconform wmb score reads its answers",
+    "qa": "memconform view shows it",
+    "answer": "memconform judge longmemeval and judge locomo score its answers",
+    "fuzz": "docs/FUZZ.md says how to repeat it",
+}
+"""By the command, with which the schemas of what it writes begin: what reads a result of it."""
+
+
+def require_result_of_run(*files: Path) -> None:
+    """Raise UsageError `result_unreadable` if one was written by another command than `run`.
+
+    Files that do not exist, or that no command has written, are ignored.
+    """
+    for file in files:
+        schema = ""
+        with suppress(OSError):
+            schema = _schema_in_head(file) or ""
+        command = schema.removeprefix("memconform/").partition("-")[0]
+        if command in _OTHER_RESULTS:
+            raise UsageError(
+                f"{file} was written by `memconform {command}`, not by `run`",
+                code="result_unreadable",
+                hint=_OTHER_RESULTS[command],
+            )
+
+
+def _schema_in_head(result: Path) -> str | None:
+    with result.open("rb") as file:
+        match = _SCHEMA.search(file.read(_HEAD_BYTES))
+    return None if match is None else match[1].decode("utf-8", "replace")
+
+
 def schema_of(result: Path) -> str:
     """The `schema_version` of a JSON file.
 
@@ -67,10 +107,8 @@ def schema_of(result: Path) -> str:
         ValueError: if the file is not JSON or has no schema version.
         OSError: if it cannot be read.
     """
-    with result.open("rb") as file:
-        head = file.read(256)
-    if (match := _SCHEMA.search(head)) is not None:
-        return match[1].decode()
+    if (schema := _schema_in_head(result)) is not None:
+        return schema
     loaded = json.loads(result.read_bytes())
     if not isinstance(loaded, dict) or "schema_version" not in loaded:
         raise ValueError(f"{result} names no schema")

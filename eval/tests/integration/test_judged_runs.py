@@ -124,7 +124,7 @@ def test_the_fake_judge_needs_no_key(
         assert part in bare.err
     judged = memconform(*flags, "--judge", "fake", "--no-cache")
     assert judged.code == 0, judged.err
-    assert judged.result["judging"]["judges"][0]["served_models"] == ["lexical-2"]
+    assert judged.result["judging"]["judges"][0]["served_models"] == ["lexical-3"]
 
 
 def test_an_alias_decides_no_floor_unless_allowed(

@@ -82,7 +82,7 @@ def test_an_interrupted_run_writes_its_result(
     assert ended.result["exit_code"] == 130
     assert "scripted: interrupted; 7 of 12 questions measured" in out
     assert "interrupted" in err
-    assert f"with --resume {ended.result['run_id']}" in err
+    assert f"--resume {ended.result['run_id']}" in err
     assert not processes_of(folder)
 
 

@@ -110,7 +110,7 @@ def test_integer_answers_and_unanswerable_questions_of_every_type(
     assert log[0] == {
         "question_id": "q0",
         "hypothesis": "In berth 20.",
-        "autoeval_label": {"model": "lexical-2", "label": True},
+        "autoeval_label": {"model": "lexical-3", "label": True},
     }
     [kept] = (ended.folder / "results" / "runs").glob("*/eval-results.jsonl")
     assert kept.read_bytes() == (ended.folder / "log.jsonl").read_bytes()
@@ -207,21 +207,26 @@ def test_flags_that_cannot_be_used(
 def test_rubrics_side_by_side_with_their_span_and_errata(
     memconform: Call, oracle: Path, tmp_path: Path
 ) -> None:
-    # The strict rubric takes it for an abstention by its phrase; the others judge what it says.
+    # Neither takes the first for an abstention by its phrase.
     rows = json.loads(oracle.read_text())
     rows[0]["answer"] = "not in berth 20"
     oracle.write_text(json.dumps(rows))
-    answers = _answers() | {"q0": "The owner is not mentioned; not in berth 20."}
+    answers = _answers() | {
+        "q0": "The owner is not mentioned; not in berth 20.",
+        "q1": "Elsewhere.",
+    }
     hypotheses = _write(tmp_path / "h.jsonl", answers)
     errata = tmp_path / "errata.json"
-    errata.write_text('{"q0": "two boats have this name"}')
+    errata.write_text('{"q1": "two boats have this name"}')
     ended, report = _judge(
         memconform, hypotheses, oracle, "--rubric", "strict,longmemeval", "--errata", str(errata)
     )
     assert ended.code == 0, ended.err
     assert [rubric["name"] for rubric in report["rubrics"]] == ["strict", "longmemeval"]
-    assert report["span"]["points"] == pytest.approx(100 / 12)
-    assert "span: 8.3 points for the rubric alone, from strict to longmemeval" in ended.err
+    overall = [rubric["views"]["all"]["overall"]["correct"] for rubric in report["rubrics"]]
+    assert overall == [11, 11]
+    assert report["span"]["points"] == 0
+    assert "span: 0.0 points for the rubric alone, on 12 answers" in ended.err
     undisputed = [rubric["views"]["undisputed"]["overall"] for rubric in report["rubrics"]]
     assert [each["rate"]["value"] for each in undisputed] == [100, 100]
     errata.write_text('{"q99": "no such question"}')
@@ -233,7 +238,7 @@ def test_rubrics_side_by_side_with_their_span_and_errata(
 def test_a_dry_run_asks_nothing(memconform: Call, oracle: Path, hypotheses: Path) -> None:
     ended, _ = _judge(memconform, hypotheses, oracle, "--dry-run", "--rubric", "lenient,strict")
     assert ended.code == 0, ended.err
-    assert "lenient fake:lexical-2: 12 calls" in ended.out
+    assert "lenient fake:lexical-3: 12 calls" in ended.out
     assert "nothing was asked" in ended.out
     assert not (ended.folder / "results").exists()
 
@@ -250,8 +255,8 @@ def test_a_dry_run_of_a_resumed_scoring_counts_what_is_left(
     again = (*rubrics, "--dry-run", "--resume", report["run_id"])
     ended, _ = _judge(memconform, hypotheses, oracle, *again)
     assert ended.code == 0, ended.err
-    assert "lenient fake:lexical-2: 0 calls" in ended.out
-    assert "strict fake:lexical-2: 9 calls" in ended.out
+    assert "lenient fake:lexical-3: 0 calls" in ended.out
+    assert "strict fake:lexical-3: 9 calls" in ended.out
     ended, _ = _judge(memconform, hypotheses, oracle, *again, "--judge-repeat", "2")
     assert ended.code == 2
     assert "resume_mismatch" in ended.err
@@ -491,7 +496,7 @@ def test_error_messages_in_the_place_of_answers_are_not_measured(
         ]
     ended, _ = _judge(memconform, path, oracle, "--dry-run", "--quiet")
     assert "12 calls" not in ended.out
-    assert "longmemeval fake:lexical-2: 10 calls" in ended.out
+    assert "longmemeval fake:lexical-3: 10 calls" in ended.out
     assert "2 error messages" in ended.err
 
 

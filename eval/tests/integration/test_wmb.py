@@ -67,7 +67,7 @@ def test_from_the_data_to_the_table(memconform: Call, wmb: Path, scripted: Scrip
     assert not report["answers"]["reordered"]
     assert "readme: all S1; script: rows of S1 to S7" in ended.err
     assert ended.out.startswith("wmb, readme: ")
-    assert "(other judges: fake:lexical-2)" in ended.out
+    assert "(other judges: fake:lexical-3)" in ended.out
 
 
 def test_a_search_that_failed_has_no_row_and_makes_bounds_of_the_scores(
@@ -451,7 +451,7 @@ def test_a_panel_that_is_not_the_official_one_is_not_called_official(
     assert ended.code == 2
     assert ended.err.startswith("bad_option")
     ended, report = _score(memconform, wmb, "--judge", "fake")
-    assert report["label"] == "other judges: fake:lexical-2"
+    assert report["label"] == "other judges: fake:lexical-3"
 
 
 def test_a_judge_without_a_key_is_an_error_and_no_vote(memconform: Call, wmb: Path) -> None:

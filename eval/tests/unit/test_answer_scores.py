@@ -1,12 +1,17 @@
 """Accuracies by what was shown, and the share of the oracle's gain that an arm keeps."""
 
 import random
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from memconform.bench.answering.plan import AnswerTask, is_gold_shown
+from memconform.bench.answering.plan import AnswerTask, Arm, is_gold_shown, unanswerable
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.scores import by_gold, kept_gain
+from memconform.bench.records import QueryRecord
+from memconform.bench.stored_rows import StoredRow
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.model import Question
 from memconform.reading.passages import Speakers, Unit, fit_passages, retrieved_passages
@@ -176,3 +181,36 @@ def test_few_conversations_are_taken_question_by_question() -> None:
     above, below = [1.0, 0, 1, 0] * 5, [1.0] * 20
     assert ratio_interval(above, below, ["one"] * 20) == ratio_interval(above, below, range(20))
     assert ratio_interval([1.0], [1.0], ["one"]) is None
+
+
+def test_the_answers_of_a_daemons_own_reader_lose_their_reasoning() -> None:
+    texts = {"a": "<think>Orn?</think>In Brel.", "b": "<think>It may be", "c": "In Orn.", "d": None}
+    records = {
+        name: QueryRecord(
+            system="go",
+            strategy="bm25",
+            haystack="h",
+            query=name,
+            category="",
+            views={},
+            ranking=[],
+            latency_ms=None,
+            search_ms=None,
+            answer=text,
+        )
+        for name, text in texts.items()
+    }
+    row = cast("StoredRow", SimpleNamespace(records=records, measured=records.get))
+    kept = Arm("go /ask", row=row, is_daemons_own=True)
+    stripped = replace(kept, strip_reasoning=True)
+    assert [kept.own_answer(name) for name in texts] == list(texts.values())
+    assert [stripped.own_answer(name) for name in texts] == ["In Brel.", "", "In Orn.", None]
+    assert (kept.reasoning, stripped.reasoning) == (2, 2)
+    assert replace(kept, is_daemons_own=False).reasoning == 0
+    tasks = {name: AnswerTask(Question(id=name, question="?"), "h", ()) for name in texts}
+    assert [name for name, task in tasks.items() if unanswerable(kept, task)] == ["d"]
+    failures = {name: unanswerable(stripped, task) for name, task in tasks.items()}
+    assert [name for name, failure in failures.items() if failure] == ["b", "d"]
+    cut = failures["b"]
+    assert cut is not None
+    assert cut.message == "reasoning without an answer behind it"

@@ -64,7 +64,7 @@ def test_a_reply_becomes_the_authors_form(kind: Kind, reply: object, value: obje
     ],
 )
 def test_any_other_reply_is_rejected(kind: Kind, text: str) -> None:
-    with pytest.raises(ValueError, match=r"must|not|empty|ends|day"):
+    with pytest.raises(ValueError, match=r"must|not|empty|ends|day|prose"):
         parse_expansion(kind, text)
 
 

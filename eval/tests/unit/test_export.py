@@ -345,7 +345,7 @@ def test_an_invalid_log_is_reported(tmp_path: Path, lines: str, why: str) -> Non
             ("--system", "oracle", "--export", "a.csv", "--export", "csv=a.csv"),
             "names a.csv twice",
         ),
-        (("--system", "oracle", "--export", "csv=-", "--export", "jsonl=-"), "names - twice"),
+        (("--system", "oracle", "--export", "csv=-", "--export", "jsonl=-"), "output already"),
         (
             ("--system", "oracle", "--system", "null", "--export", "longmemeval=log"),
             "there are 2 rows",

@@ -38,7 +38,7 @@ from memconform.llm.settings import address, endpoint
         ("claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
         ("gemini-2.5-flash", "gemini:gemini-2.5-flash"),
         ("ollama:llama3:8b", "ollama:llama3:8b"),
-        ("fake", "fake:lexical-2"),
+        ("fake", "fake:lexical-3"),
     ],
 )
 def test_a_model_names_its_provider(text: str, expected: str) -> None:

@@ -51,15 +51,17 @@ _POINTS = (*_UNSENT, *_LOST, *_FREE, *_ANSWERED)
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose timers are due as soon as there is nothing else to do."""
+    """A loop whose timers are due as soon as there is nothing else to do, in no thread either."""
 
     def __init__(self) -> None:
         self._now = 0.0
+        self._in_threads = 0
         loop = self
 
         class Selector(selectors.DefaultSelector):
             def select(self, timeout: float | None = None) -> Any:
-                events = super().select(timeout if timeout is None else 0)
+                waits = timeout is None or (timeout > 0 and loop._in_threads > 0)
+                events = super().select(None if waits else 0)
                 if timeout and not events:
                     loop._now += timeout
                 return events
@@ -68,6 +70,16 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    def run_in_executor(self, *args: Any) -> Any:  # type: ignore[override] # passed on
+        # OpenAI's client asks a thread for the platform before its first request.
+        self._in_threads += 1
+        future = super().run_in_executor(*args)
+        future.add_done_callback(self._leave_thread)
+        return future
+
+    def _leave_thread(self, _: object) -> None:
+        self._in_threads -= 1
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:

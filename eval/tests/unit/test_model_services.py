@@ -546,6 +546,21 @@ async def test_a_page_between_replies_is_asked_again() -> None:
         assert reply.value.verdict == "correct"
 
 
+async def test_json_is_utf_8_whatever_its_header_says() -> None:
+    body = json.dumps(_text(_RIGHT.replace("same", "né à Brel")).body, ensure_ascii=False)
+    latin = _Sent(body, headers={"Content-Type": "application/json; charset=iso-8859-1"})
+    async with _served(latin) as service, _model(service) as model:
+        assert (await model.ask(_request(), parse_reply)).value.reason == "né à Brel"
+
+
+async def test_a_fact_about_tags_of_reasoning_stays_whole() -> None:
+    text = json.dumps({"reason": "<think>b</think> is a tag", "verdict": "correct", "score": 1})
+    async with _served(_text(text)) as service, _model(service) as model:
+        assert (
+            await model.ask(_request(), parse_reply)
+        ).value.reason == "<think>b</think> is a tag"
+
+
 async def test_json_that_is_labelled_as_text_is_read() -> None:
     body = json.dumps(_text(_RIGHT).body)
     plain = _Sent(body, headers={"Content-Type": "text/plain"})
@@ -592,6 +607,22 @@ async def test_a_model_that_spends_its_limit_on_reasoning_stops_after_five(
         total = sum(end.detail["judges"][0]["cost_usd"] for end in ends[:4])  # type: ignore[union-attr]
         total += vote["cost_usd"]
         assert round(total * 1e9) == model.session.ledger.committed
+
+
+async def test_a_limit_that_reasoning_spent_may_come_as_a_rejection() -> None:
+    message = (
+        "Could not finish the message because max_tokens or model output limit was reached."
+        " Please try again with higher max_tokens."
+    )
+    async with (
+        _served(_Sent({"error": {"message": message}}, 400)) as service,
+        _model(service) as model,
+    ):
+        with pytest.raises(InvalidReplyError, match="min_output_tokens") as raised:
+            await model.ask(_request(), parse_reply)
+        assert len(service.requests) == 2
+        # The service reports no tokens, and may charge for those that it made.
+        assert raised.value.cost == model.session.ledger.committed > 0
 
 
 async def test_more_min_output_tokens_are_sent_as_the_limit(tmp_path: Any) -> None:

@@ -9,17 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform import redaction
+from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.names import PROVIDERS, ModelName
-from memconform.llm.records import service_settings
+from memconform.llm.prices import Prices
 from memconform.llm.settings import (
     address,
     endpoint,
     is_configured,
     model_environment,
     models_address,
+    service_settings,
 )
 from memconform.network import certificates, is_loopback, proxy_for
+from memconform.scoring.judge import forecast
+from memconform.scoring.judge.opening import judge_names
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
@@ -450,3 +454,19 @@ def test_the_cases_from_outside_in_their_own_words() -> None:
     for row in rows:
         where = endpoint(ModelName("ollama", "m"), row["set"])
         assert (where.proxy, where.certificates) == (None, None)
+
+
+def test_a_judge_of_the_environment_that_nobody_knows_is_named_with_its_variable() -> None:
+    for value in ("", " \n"):
+        assert judge_names((), {"JB_EVAL_JUDGE_MODEL": value, **_KEY})[0].provider == "openai"
+    with pytest.raises(UsageError, match=r"JB_EVAL_JUDGE_MODEL: .*'house-model'"):
+        judge_names((), {"JB_EVAL_JUDGE_MODEL": "house-model"})
+
+
+def test_a_forecast_reads_the_settings_of_a_judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates were read once for every answer."""
+    calls: list[ModelName] = []
+    monkeypatch.setattr(forecast, "address", lambda name, _: calls.append(name))
+    question = Question(id="q", question="Where?", answers=("In Brel.",))
+    forecast.forecast_judging([_OPENAI], Prices.load(), [(question, "In Brel.")] * 9, {}, repeat=3)
+    assert calls == [_OPENAI]

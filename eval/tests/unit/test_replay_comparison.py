@@ -124,6 +124,16 @@ def test_a_control_beside_an_sdk_that_nobody_asks_is_refused() -> None:
     assert caught.value.code == "bad_mode"
 
 
+def test_a_daemon_is_asked_about_any_file_that_tri_takes() -> None:
+    """`real-retrieval` was refused for a file in which every session holds evidence."""
+    options = _Options()
+    options.benchmark_mode = ("real-retrieval",)
+    assert benchmark_modes(options, _Data(), tri=False) == [None]  # type: ignore[arg-type] # what it reads
+    options.benchmark_mode = ("real-retrieval,full-context",)
+    with pytest.raises(UsageError, match="full-context is the same as oracle"):
+        benchmark_modes(options, _Data(), tri=False)  # type: ignore[arg-type] # what it reads
+
+
 def test_the_day_of_a_fact_is_in_its_text_unless_it_is_that_of_the_session() -> None:
     """Readers see the session's date, and no front matter."""
     turn = Turn("t", "user", "I bought a bike last week.", by_user=True)

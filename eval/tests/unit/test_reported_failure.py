@@ -25,6 +25,8 @@ _RESPONSE: dict[str, Any] = {"Result": {"Hits": [], "Took": 3}, "Debug": {"Serve
         {"Exception": "boom"},
         {"Success": False},
         {"Ok": False},
+        {"timedOut": True},
+        {"timed_out": True},
         {"Status": 500, "Title": "Internal"},
         {"Code": 503},
         {"status_code": 400},
@@ -43,6 +45,7 @@ def test_a_failure_is_found_at_any_depth_and_in_any_spelling(extra: dict[str, An
         {},
         {"error": None, "errors": [], "exception": ""},
         {"ok": True, "success": True, "status": 200, "code": 0},
+        {"timedOut": False, "timed_out": "soon", "partial": True},
         # A number of another kind, and words, are no statuses.
         {"code": 40_000, "status": "indexed", "status_code": True},
         # The error of an element is not that of the message, and the keys of users are their own.

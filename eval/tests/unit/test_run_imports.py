@@ -10,8 +10,18 @@ from memconform.fakes.wire import serving
 from tests.adversarial.inprocess import write_dataset
 
 _ROOMS = {
-    *("cli", "client", "contract", "daemons", "datasets", "errors", "ingest", "llm", "printing"),
-    *("records", "redaction", "reports", "runs", "scenarios", "scoring", "stats", "storage"),
+    *("cli", "client", "contract", "daemons", "datasets", "errors", "ingest", "llm", "network"),
+    *(
+        "printing",
+        "records",
+        "redaction",
+        "reports",
+        "runs",
+        "scenarios",
+        "scoring",
+        "stats",
+        "storage",
+    ),
     *("upstream", "user_cache", "validation"),
 }
 _UNUSED = {

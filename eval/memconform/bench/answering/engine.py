@@ -135,8 +135,7 @@ async def _answer(
 async def _read(plan: AnswerPlan, arm: Arm, task: AnswerTask) -> tuple[PassageSelection, Reading]:
     """What the reader is shown, and its answer."""
     if arm.is_daemons_own:
-        record = arm.ranking(task.question.id)
-        return PassageSelection((), 0), Reading(answer=None if record is None else record.answer)
+        return PassageSelection((), 0), Reading(answer=arm.own_answer(task.question.id))
     if arm.control == "always-abstain":
         return PassageSelection((), 0), Reading(answer=DECLINES)
     conversation = plan.conversations[task.haystack]

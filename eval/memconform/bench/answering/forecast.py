@@ -84,8 +84,7 @@ class ReadingForecaster:
         if arm.control == "always-abstain":
             return DECLINES
         if arm.is_daemons_own:
-            record = arm.ranking(task.question.id)
-            return None if record is None else record.answer
+            return arm.own_answer(task.question.id)
         conversation = conversations[task.haystack]
         shown = shown_passages(arm, task, conversation, self.level, self.settings)
         return self._read(row, task.question, None if shown is None else shown.passages)

@@ -15,6 +15,7 @@ from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation
 from memconform.datasets.model import Question
+from memconform.datasets.reasoning import ONLY_REASONING, strip_reasoning
 from memconform.reading.passages import (
     Passage,
     PassageSelection,
@@ -27,6 +28,8 @@ from memconform.reading.reader import Reader
 from memconform.records import Failure
 from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.scorer import JudgeScorer
+
+_EMPTY = "the answer is empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Arm:
     """The rankings, for an arm that is no control."""
     is_daemons_own: bool = False
     """Whether the daemon's own reader answered, while the bench ran."""
+    strip_reasoning: bool = False
+    """Whether its answers are scored without their blocks of reasoning."""
 
     @property
     def kind(self) -> Literal["retrieval", "daemon", "control"]:
@@ -58,6 +63,21 @@ class Arm:
     def ranking(self, question: str) -> QueryRecord | None:
         """What the system retrieved; None if that was not measured."""
         return None if self.row is None else self.row.measured(question)
+
+    def own_answer(self, question: str) -> str | None:
+        """What the daemon's own reader answered; None if it did not."""
+        record = self.ranking(question)
+        if record is None or record.answer is None or not self.strip_reasoning:
+            return None if record is None else record.answer
+        return strip_reasoning(record.answer)
+
+    @property
+    def reasoning(self) -> int:
+        """How many answers of the daemon's own reader have blocks of reasoning."""
+        if self.row is None or not self.is_daemons_own:
+            return 0
+        answers = (record.answer or "" for record in self.row.records.values())
+        return sum(strip_reasoning(answer) != answer for answer in answers)
 
     def is_from_other_items(self, question: str) -> bool:
         """Whether the daemon's own reader retrieved anything else than its search did first."""
@@ -101,9 +121,11 @@ def unanswerable(arm: Arm, task: AnswerTask) -> Failure | None:
         )
     if not arm.is_daemons_own or record is None:
         return None
-    if record.answer is None or not record.answer.strip():
-        return record.answer_error or Failure(code="no_answer", message="the answer is empty")
-    message = error_message(task.question, record.answer)
+    answer = arm.own_answer(task.question.id)
+    if answer is None or not answer.strip():
+        reason = ONLY_REASONING if record.answer and record.answer.strip() else _EMPTY
+        return record.answer_error or Failure(code="no_answer", message=reason)
+    message = error_message(task.question, answer)
     return None if message is None else Failure(code="error_text", message=message)
 
 

@@ -53,6 +53,8 @@ class AnswerSettings(Record):
     reader: ReaderSettings
     rubric: str
     judge: JudgeSettings
+    strip_reasoning: bool = False
+    """Whether answers of the daemons' own readers are scored without their blocks of reasoning."""
 
 
 class AnswerRecord(Record):

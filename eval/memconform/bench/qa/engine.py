@@ -10,7 +10,7 @@ from memconform.bench.qa.records import JournalHeader, Judgement
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.bench.verdict_journal import journaled
 from memconform.datasets.model import Question
-from memconform.datasets.reasoning import strip_reasoning
+from memconform.llm.replies import without_reasoning
 from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
@@ -82,4 +82,4 @@ def _contains_yes(votes: list[JudgeVote]) -> bool | None:
         return None
     [vote] = votes
     reply = vote.reason if vote.verdict is not None else vote.invalid_reply
-    return contains_yes(strip_reasoning(reply)) if reply else None
+    return contains_yes(without_reasoning(reply)) if reply else None

@@ -78,18 +78,20 @@ def forecast_judging(
         first: the number of the first repetition.
         rubric: by which the answers are judged.
     """
-    rows = [(name, prices.traits(name), Forecast(role, str(name))) for name in names]
+    rows = [
+        (name, address(name, env), prices.traits(name), Forecast(role, str(name))) for name in names
+    ]
     counted: set[str] = set()
     for question, answer in answers:
         if answer is not None and rubric.settle(question, answer) is not None:
             continue
         request = rubric.request(question, ASSUMED_ANSWER if answer is None else answer)
-        for name, traits, row in rows:
+        for name, where, traits, row in rows:
             for number in range(first, first + repeat):
-                key = cache_key(name, address(name, env), traits, request, number)
+                key = cache_key(name, where, traits, request, number)
                 cached = False
                 if answer is not None and cache is not None:
                     cached = key in counted or cached_reply(cache, key, rubric.parse) is not None
                     counted.add(key)
                 row.add(request, traits, cached=cached)
-    return [row for _, _, row in rows]
+    return [row for *_, row in rows]

@@ -17,6 +17,7 @@ from memconform.llm.settings import Endpoint, has_key
 from memconform.scoring.judge.records import TieRule
 from memconform.scoring.judge.scorer import JudgeScorer
 
+_VARIABLE = "JB_EVAL_JUDGE_MODEL"
 _DEFAULTS = (
     # gpt-4o as of the day that its price was read: an alias is no measure.
     ("openai", "gpt-4o-2024-08-06"),
@@ -47,8 +48,9 @@ def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]
         UsageError: `no_judge` where none is named and no vendor's key is set; `judge_twice`;
             `unknown_provider`.
     """
-    chosen = given or ([env["JB_EVAL_JUDGE_MODEL"]] if env.get("JB_EVAL_JUDGE_MODEL") else [])
-    names = [ModelName.parse(text, env) for text in chosen]
+    names = [ModelName.parse(text, env) for text in given]
+    if not names and (named := env.get(_VARIABLE, "").strip()):
+        names = [ModelName.parse(named, env, source=_VARIABLE)]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(
