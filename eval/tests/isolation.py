@@ -129,14 +129,15 @@ class Isolation:
 def processes_below(base: Path) -> list[psutil.Process]:
     """Processes other than ours with a path below `base` in environment, folder or arguments.
 
-    A daemon's environment is an allow-list, but HOME and TMPDIR are on it.
+    A daemon's environment is an allow-list, but HOME and TMPDIR are on it. What runs in another
+    terminal is somebody who looks at the folder.
     """
-    text = str(base)
+    text, terminals = str(base), (None, psutil.Process().terminal())
     found = []
     for process in _others():
         with suppress(psutil.Error):
             about = [*process.environ().values(), process.cwd(), *process.cmdline()]
-            if any(text in part for part in about):
+            if any(text in part for part in about) and process.terminal() in terminals:
                 found.append(process)
     return found
 

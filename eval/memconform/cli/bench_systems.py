@@ -12,6 +12,7 @@ from memconform.bench.system import BASELINES, System
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.searching import cuts, embedder_for
+from memconform.cli.values import configure_runner
 from memconform.client.timing import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
@@ -132,8 +133,7 @@ async def build_runners(
     runners = []
     for runner, _ in present:
         try:
-            runner.use_upstream(options.upstream)
-            runner.use_variables(variables)
+            configure_runner(runner, options.upstream, variables)
             _require_claimed_modes(runner, strategies, options)
             runner.use_modes([each.mode for each in strategies if each.mode is not None])
             runners.append(runner)

@@ -9,7 +9,7 @@ from pathlib import Path
 from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
-from memconform.cli.values import daemon_variables, request_headers
+from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Daemon
@@ -69,8 +69,7 @@ async def _check_models(options: DoctorOptions) -> ExitCode:
 
 async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) -> ExitCode:
     runner = find_runner(sdk, working_folder())
-    runner.use_upstream(options.upstream)
-    runner.use_variables(daemon_variables(options.env))
+    configure_runner(runner, options.upstream, daemon_variables(options.env))
 
     async def keep(daemon: Daemon, brain: str) -> None:
         hints = [f"brain {brain} has the documents of these steps"]

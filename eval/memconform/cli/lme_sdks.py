@@ -9,7 +9,7 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_planning import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
 from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
-from memconform.cli.values import daemon_variables
+from memconform.cli.values import configure_runner, daemon_variables
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
@@ -56,8 +56,7 @@ async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[Skipp
 
 
 def _require_replayable(options: LmeOptions, runner: SdkRunner) -> None:
-    runner.use_upstream(upstream_of(options, runner))
-    runner.use_variables(daemon_variables(options.env))
+    configure_runner(runner, upstream_of(options, runner), daemon_variables(options.env))
     if options.ingest_mode == "none":
         _require_running(runner)
         return

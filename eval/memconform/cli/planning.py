@@ -9,7 +9,13 @@ from pathlib import Path
 
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
 from memconform.cli.scorers import OpenScorer
-from memconform.cli.values import daemon_variables, question_ids, read_floors, request_headers
+from memconform.cli.values import (
+    configure_runner,
+    daemon_variables,
+    question_ids,
+    read_floors,
+    request_headers,
+)
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.dialect import ranked_by
@@ -260,8 +266,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
             hint="each SDK gets one port, counting up from --port",
         )
     mode = Mode(options.mode)
-    runner.use_upstream(options.upstream)
-    runner.use_variables(daemon_variables(options.env))
+    configure_runner(runner, options.upstream, daemon_variables(options.env))
     _require_claimed_mode(runner, mode, options)
     runner.use_modes([mode])
     if corpus is not None and options.brain is not None:

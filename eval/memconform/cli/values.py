@@ -2,9 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 
 from memconform.client.recorder import TOKEN_VARIABLE
+from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.redaction import hide, hide_header
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
@@ -28,6 +31,23 @@ def daemon_variables(values: Sequence[str]) -> dict[str, str]:
             )
         variables[name] = value
     return variables
+
+
+def configure_runner(
+    runner: SdkRunner, upstream: UpstreamKind, variables: Mapping[str, str]
+) -> None:
+    """Set what a daemon's answers come from, and its variables of --env.
+
+    Raises:
+        UsageError: `no_real_upstream`; `bad_service_address` for a model service that the daemon
+            would ask, and that the shell or --env gives an address that is none.
+    """
+    runner.use_upstream(upstream)
+    runner.use_variables(variables)
+    if upstream == "real":
+        from memconform.llm.settings import require_daemon_service  # noqa: PLC0415 - rare
+
+        require_daemon_service(ChainMap(dict(variables), dict(os.environ)))
 
 
 def request_headers(values: Sequence[str]) -> dict[str, str]:

@@ -126,10 +126,11 @@ async def ensure_built(
                 code="toolchain_missing",
                 hint=f"install {program}, or run without {manifest.name}",
             )
+    if manifest.build is None:
+        # Nothing is kept, so a user without a home needs no place for it.
+        return folder
     cache = cache or builds_folder()
     target = cache / f"{manifest.name}-{key[:16]}"
-    if manifest.build is None:
-        return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:

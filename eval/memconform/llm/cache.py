@@ -6,9 +6,10 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from memconform.errors import ResultsError
+from memconform.errors import MemconformError, ResultsError, UsageError
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
@@ -70,17 +71,22 @@ class ReplyCache:
     """One file a reply, written under a temporary name and renamed: processes may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or cache_folder() / "llm"
+        self._given = folder
         self._warned = False
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Raises UsageError `no_home` where no place is named, which only stops a kept reply."""
+        return self._given or cache_folder() / "llm"
 
     def read(self, key: str) -> CachedReply | None:
         """The reply of a call; None if it is missing or damaged."""
-        file = self._file(key)
         try:
+            file = self._file(key)
             data = file.read_bytes()
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except (OSError, UsageError) as error:
             self._warn("the reply cache cannot be read", error)
             return None
         try:
@@ -108,7 +114,7 @@ class ReplyCache:
         try:
             with replacing(self._file(key), durable=False) as file:
                 file.write_masked(Masked(b"%08x\n" % check + body))
-        except ResultsError as error:
+        except (ResultsError, UsageError) as error:
             self._warn("the reply cache cannot be written: replies are used but not kept", error)
 
     def stats(self) -> CacheStats:
@@ -142,10 +148,10 @@ class ReplyCache:
     def _file(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
 
-    def _warn(self, message: str, error: OSError | ResultsError) -> None:
+    def _warn(self, message: str, error: OSError | MemconformError) -> None:
         if not self._warned:
             self._warned = True
-            _log.warning(message, folder=str(self._folder), error=str(error))
+            _log.warning(message, error=str(error))
 
 
 def _has_secret(text: str) -> bool:

@@ -200,11 +200,13 @@ def _client_failure(name: ModelName, error: Exception, library: _Library) -> Llm
     if transmission.sent and not isinstance(error, library.APIConnectionError):
         message = f"{name} sent an unreadable reply: {detail}"
         return TransientError(message, code="llm_bad_reply")
-    return TransientError(
+    failure = TransientError(
         f"the connection to {name} failed: {detail}",
         code="llm_connection",
         billable=transmission.sent,
     )
+    failure.hint = "check the address that the provider's variable holds, and the network"
+    return failure
 
 
 def _coded_status(error: object) -> int | None:

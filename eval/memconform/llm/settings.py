@@ -167,6 +167,14 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
     return _endpoint(name, env, _key(name, env))
 
 
+def require_daemon_service(env: Mapping[str, str]) -> None:
+    """Raise UsageError (`bad_service_address`) for the service that JB_LLM_PROVIDER makes daemons
+    ask, if its address is none. Keys, proxies and certificates are the daemon's own to read."""
+    name = ModelName.of_daemons(env)
+    if name is not None and _value(env, _ADDRESSES.get(name.provider, "")):
+        _base_url(name, env)
+
+
 def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
     """The address of a service's list of models, and the headers to get it with."""
     bearer = {"Authorization": f"Bearer {endpoint.api_key}"}

@@ -10,9 +10,13 @@ import httpx
 import pytest
 
 from memconform.cli import main as program
+from memconform.contract.wire import Profile
 from memconform.daemons import limits, ports
+from memconform.daemons.build import ensure_built
 from memconform.daemons.environment import for_build, for_daemon
+from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.errors import ExitCode, UsageError, limit_error, limit_hint
+from memconform.llm.cache import CachedReply, ReplyCache
 from memconform.network_transport import ShellTransport
 from memconform.user_cache import builds_folder, cache_folder, downloads_folder
 
@@ -132,6 +136,12 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
         with pytest.raises(UsageError, match=variable) as caught:
             folder()
         assert caught.value.code == "no_home"
+    # What needs no place is not refused: replies are used, and not kept.
+    replies = ReplyCache()
+    replies.write("k" * 64, CachedReply("yes", "fake"))
+    assert replies.read("k" * 64) is None
+    with pytest.raises(UsageError):
+        replies.stats()
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache_folder() == Path("/somewhere/memconform")
 
@@ -207,3 +217,16 @@ def test_a_download_names_the_variable(env: dict[str, str], code: str) -> None:
         http.get("https://files.invalid/x")
     assert caught.value.code == code
     assert any(name in caught.value.message for name in env)
+
+
+async def test_an_sdk_without_a_build_needs_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memconform.daemons.build.builds_folder", lambda: pytest.fail("asked for"))
+    manifest = Manifest(
+        name="mine",
+        language="c",
+        serve=Serve(argv=["./mine"]),
+        capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
+    )
+    await ensure_built(manifest, tmp_path, "0" * 64, lambda _: None)

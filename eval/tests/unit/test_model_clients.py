@@ -194,6 +194,14 @@ async def test_a_page_is_no_model_service_and_ends_the_calls(name: str) -> None:
     assert len(service.heads) == 1
 
 
+async def test_a_service_that_is_gone_is_named_with_its_variable() -> None:
+    async with _serving() as gone:
+        pass
+    with pytest.raises(ServiceDownError) as raised:
+        await _ask("openai:gpt-4o-2024-08-06", _env(gone.address))
+    assert raised.value.hint == "check the address that OPENAI_BASE_URL holds, and the network"
+
+
 async def test_a_wrong_key_is_named_with_its_variable() -> None:
     async with _serving(status=401, body="{}") as service:
         with pytest.raises(ModelUnusableError) as raised:

@@ -178,7 +178,7 @@ class _Network(httpcore2.AsyncNetworkBackend):
 def _session(budget: float | None = None, address: str = "https://service.test/v1") -> LlmSession:
     env = {f"{vendor}_API_KEY": "k" for vendor in ("OPENAI", "ANTHROPIC")}
     env |= {f"{vendor}_BASE_URL": address for vendor in ("OPENAI", "ANTHROPIC")}
-    policy = CallPolicy(deadline_s=600, cache="off", concurrency=3)
+    policy = CallPolicy(deadline_s=120, cache="off", concurrency=3)
     return LlmSession(Ledger(budget), policy=policy, env=env)
 
 

@@ -19,6 +19,7 @@ from memconform.llm.settings import (
     is_configured,
     model_environment,
     models_address,
+    require_daemon_service,
     service_settings,
 )
 from memconform.network import certificates, is_loopback, proxy_for
@@ -470,3 +471,18 @@ def test_a_forecast_reads_the_settings_of_a_judge_once(monkeypatch: pytest.Monke
     question = Question(id="q", question="Where?", answers=("In Brel.",))
     forecast.forecast_judging([_OPENAI], Prices.load(), [(question, "In Brel.")] * 9, {}, repeat=3)
     assert calls == [_OPENAI]
+
+
+def test_the_service_of_daemons_needs_an_address_that_is_one() -> None:
+    """A daemon started with it answered every question with an error."""
+    env = {"JB_LLM_PROVIDER": "openai", "JB_LLM_MODEL": "m", "OPENAI_BASE_URL": "localhost:8000/v1"}
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
+        require_daemon_service(env)
+    for changed in (
+        {"OPENAI_BASE_URL": ""},
+        {"OPENAI_BASE_URL": "http://localhost:8000/v1"},
+        {"JB_LLM_PROVIDER": "fake"},
+        {"JB_LLM_PROVIDER": "unknown"},
+        {"JB_LLM_MODEL": ""},
+    ):
+        require_daemon_service(env | changed)
