@@ -11,6 +11,7 @@ import pytest
 from memconform.datasets.model import Question
 from memconform.runs import question_runner
 from memconform.runs.journal import read_attempts
+from memconform.runs.judging import JudgementQueue
 from memconform.runs.plan import Plan
 from memconform.runs.rescoring import rescore
 from memconform.scoring.exact import ExactScorer
@@ -115,14 +116,23 @@ async def test_answers_of_an_interrupted_run_are_judged_and_not_asked_again(
 ) -> None:
     """Nearly all was asked again: nothing was settled while the judge was waited for.
 
-    What a slow daemon cannot confirm in the time that an interruption leaves is asked again, and
-    on a busy machine two seconds were too short for one question.
+    An interruption leaves no time here: on a busy machine, two seconds were too short for one
+    question, whose answer was not yet confirmed.
     """
-    monkeypatch.setattr(question_runner, "_LAST_SECONDS", WAIT_SECONDS)
+    # short limit: all is settled before it begins
+    monkeypatch.setattr(question_runner, "_LAST_SECONDS", 0.01)
+    waits, drain = asyncio.Event(), JudgementQueue.drain
+
+    async def wait(judging: JudgementQueue) -> None:
+        waits.set()
+        await drain(judging)
+
+    monkeypatch.setattr(JudgementQueue, "drain", wait)
     plan = make_plan(service := _Service(waits_for=QUESTIONS))
     running = asyncio.create_task(run_plan(plan, delay=delay))
     async with asyncio.timeout(WAIT_SECONDS):
         await service.all_asked.wait()
+        await waits.wait()
         running.cancel()
         with suppress(asyncio.CancelledError):
             ended = await running
