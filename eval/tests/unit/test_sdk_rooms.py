@@ -8,7 +8,7 @@ import pytest
 SDKS = Path(__file__).parents[3] / "sdks"
 
 ENTRY_POINTS = {"main", "cli", "__main__"}
-TEST_HELPERS = {"vectortest", "testing"}
+TEST_HELPERS = {"servicetest", "vectortest", "testing"}
 
 Columns = dict[str, list[str]]
 """The paths of each column of the table, by the root that they are relative to."""
