@@ -49,12 +49,6 @@ def expand(options: ExpandOptions) -> ExitCode:
             code="cache_flags",
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )
-    if options.output == "-":
-        raise UsageError(
-            "the report is written beside the file, which cannot be standard output",
-            code="bad_option",
-            hint="give --output-file the path of a file",
-        )
     calls = Calls(_benchmark(options), options.kind)
     if options.dry_run:
         _forecast(options, calls, name)

@@ -175,7 +175,7 @@ def test_a_forecast_asks_nothing(memconform: Call, data: Path, service: Service)
     [
         (("--model", "fake"), "only quotes sentences"),
         (("--no-cache",), "would pay for every call again"),
-        (("--output", "-"), "cannot be standard output"),
+        (("--output", "-"), "is not written to standard output"),
         (("--kind", "turn-summ"), "turn-summ"),
     ],
 )
