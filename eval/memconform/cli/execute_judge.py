@@ -1,8 +1,6 @@
 """What `memconform judge calibrate` and `compare` do."""
 
-import asyncio
-
-from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_options import CalibrateOptions, CompareOptions
 from memconform.cli.judging import call_policy, show_forecasts
 from memconform.cli.targets import json_target
@@ -71,7 +69,7 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
                 model = session.model(names[0])
                 return await calibrate(model, items, sha256, progress=step.advance)
 
-    calibration = asyncio.run(measure())
+    calibration = run_to_end(measure())
     if not options.quiet:
         show_calibration(calibration)
     file = save_calibration(calibration, options.output)

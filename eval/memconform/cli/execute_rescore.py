@@ -1,12 +1,11 @@
 """What `memconform rescore` does."""
 
-import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_options import RescoreOptions
 from memconform.cli.judging import show_forecast
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
@@ -49,7 +48,7 @@ def run(options: RescoreOptions) -> ExitCode:
     settings = header.settings
     answers_total = settings.questions * settings.repeat
     with StepProgress("scoring", answers_total, quiet=options.quiet) as step:
-        end = asyncio.run(_rescore(options, journal, name, step.advance))
+        end = run_to_end(_rescore(options, journal, name, step.advance))
     ConsoleReport([end.summary.sdk], quiet=options.quiet).handle(end)
     echo(f"{banner(end.summary)} -> {end.copy}", err=options.json_file == "-")
     code = ExitCode(end.summary.exit_code)

@@ -1,13 +1,12 @@
 """Runs `memconform run`; what not every run needs is imported where it is used."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
-from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
 from memconform.cli.run_options import RunOptions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
@@ -41,7 +40,7 @@ def run(options: RunOptions) -> ExitCode:
         MemconformError: if no run can start.
     """
     configure_logs(options.log_level)
-    return asyncio.run(_run(options))
+    return run_to_end(_run(options))
 
 
 async def _run(options: RunOptions) -> ExitCode:

@@ -5,20 +5,21 @@ import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from memconform.cli.streams import drop_output
-from memconform.errors import ExitCode
+
+_Result = TypeVar("_Result")
 
 
-def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
-    """Run `work` and return its exit code.
+def run_to_end(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Run `work` and return its result.
 
     Raises:
         KeyboardInterrupt: if a signal cancelled it.
     """
     try:
-        return asyncio.run(work)
+        return asyncio.run(work)  # noqa: TID251 - see the docstring
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

@@ -5,7 +5,6 @@ import os
 import sys
 import traceback
 import warnings
-from concurrent.futures import CancelledError
 from typing import ClassVar, NoReturn
 
 import click
@@ -101,7 +100,7 @@ def main() -> None:
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt, CancelledError) as error:
+    except (click.Abort, KeyboardInterrupt) as error:
         # click turns an EOFError into an abort, but it is a crash.
         if isinstance(error.__cause__, EOFError):
             _end_crashed()

@@ -76,6 +76,6 @@ def null_server() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(
+    asyncio.run(  # noqa: TID251 - a program of its own
         serve_forever(answer, loopback_host(), int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     )

@@ -144,6 +144,6 @@ async def _main() -> int:
 
 
 if __name__ == "__main__":
-    code = asyncio.run(_main())
+    code = asyncio.run(_main())  # noqa: TID251 - a program of its own
     # Handlers of clients that are still connected would keep the interpreter from exiting.
     os._exit(code if code >= 0 else 1)

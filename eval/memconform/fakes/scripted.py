@@ -342,4 +342,4 @@ async def _main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_main()))
+    sys.exit(asyncio.run(_main()))  # noqa: TID251 - a program of its own

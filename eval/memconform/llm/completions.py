@@ -51,11 +51,11 @@ class Response:
             known: whether the address served this model before.
 
         Raises:
-            ModelUnusableError: for a page or other text at an address that never served the model.
+            ModelUnusableError: for anything but an object at an address that never served the model:
+                a page, other text, a list.
             LlmError: for an error object, by its own code.
-            TransientError: for text at an address that is known.
+            TransientError: for the same at an address that is known.
             ValueError: for JSON that was cut off.
-            TypeError: for any other JSON than an object.
         """
         try:
             # By the bytes: JSON is UTF-8, whatever a header says of the text.
@@ -67,7 +67,7 @@ class Response:
         if (error := error_object(body)) is not None:
             raise self._failure(error, body)
         if not isinstance(body, dict):
-            raise TypeError(f"the body is of type {type(body).__name__}")
+            raise self._no_service(known=known)
         return body
 
     def _failure(self, error: object, body: object) -> LlmError:
@@ -86,7 +86,8 @@ class Response:
         text = self.content.decode("utf-8", "replace")
         what = "a page" if text.lstrip().startswith("<") else "text"
         shown = " ".join(text.split())[:80]
-        message = f"{parts.scheme}://{host}{parts.path} answered {what} instead of JSON: {shown!r}"
+        address = f"{parts.scheme}://{host}{parts.path}"
+        message = f"{address} answered {what} instead of a JSON object: {shown!r}"
         if known:
             return TransientError(f"{self.name}: {message}", code="llm_bad_reply")
         return ModelUnusableError(

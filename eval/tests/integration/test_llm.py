@@ -450,8 +450,6 @@ _ODD = {
         [{"message": {"role": "assistant", "content": [1]}, "finish_reason": "stop"}]
     ),
     "deep": _openai_choices(json.loads("[" * 90 + "]" * 90)),
-    "a list": [1, 2],
-    "a number": 7,
 }
 
 

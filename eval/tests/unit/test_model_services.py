@@ -517,6 +517,9 @@ _PAGES = {
     "html": _Sent("<html><body>Sign in</body></html>"),
     "html as JSON": _Sent("<html>Sign in</html>", headers={"Content-Type": "application/json"}),
     "text": _Sent("Ollama is running", headers={"Content-Type": "text/plain"}),
+    "a list": _Sent("[1, 2]", headers={"Content-Type": "application/json"}),
+    "an empty list": _Sent("[]", headers={"Content-Type": "application/json"}),
+    "a number": _Sent("7", headers={"Content-Type": "application/json"}),
 }
 
 
