@@ -7,7 +7,6 @@ import pytest
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
