@@ -51,8 +51,8 @@ class Response:
             known: whether the address served this model before.
 
         Raises:
-            ModelUnusableError: for anything but an object at an address that never served the model:
-                a page, other text, a list.
+            ModelUnusableError: for a page, a list or other text at an address that never served
+                the model.
             LlmError: for an error object, by its own code.
             TransientError: for the same at an address that is known.
             ValueError: for JSON that was cut off.

@@ -180,10 +180,12 @@ def _translation(
         return located(failure_of(name, failed), endpoint, failed.status)
     cause = error.__cause__ or error
     failure = path_failure(endpoint, cause, sent=current_transmission().sent)
-    return failure or _client_failure(name, error, library)
+    return failure or _client_failure(name, error, library, endpoint)
 
 
-def _client_failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
+def _client_failure(
+    name: ModelName, error: Exception, library: _Library, endpoint: Endpoint
+) -> LlmError:
     transmission = current_transmission()
     cause = error.__cause__ or error
     detail = f"{type(cause).__name__}: {cause}"[:_SHOWN].rstrip(": ")
@@ -201,7 +203,7 @@ def _client_failure(name: ModelName, error: Exception, library: _Library) -> Llm
         message = f"{name} sent an unreadable reply: {detail}"
         return TransientError(message, code="llm_bad_reply")
     failure = TransientError(
-        f"the connection to {name} failed: {detail}",
+        f"the connection to {endpoint} failed: {detail}",
         code="llm_connection",
         billable=transmission.sent,
     )
