@@ -114,18 +114,26 @@ _SAMPLED = [*((_BROAD, name) for name in _SOME), (_STARTING, "datasets list")]
 _ENDING = [(row, end) for row in rows() for end in row.ends]
 
 
-def _all_or_some() -> list[object]:
-    """Each command under each blanket, of which most runs of the tests see _SAMPLED."""
+_ONE_IN = 8
+"""CI calls one command in so many under each blanket, each time others: all took 50 minutes."""
+
+
+def _marks(row: Row, name: str) -> list[pytest.MarkDecorator]:
+    if (row, name) in _SAMPLED:
+        return [pytest.mark.capability("environment")]
+    number = _BLANKETS.index(row) + list(COMMANDS).index(name)
+    often = row is _BROAD or number % _ONE_IN == 0
+    return [pytest.mark.exhaustive if often else pytest.mark.slow]
+
+
+def _calls() -> list[object]:
+    """Each command under each blanket, of which CI sees some, and other tests fewer."""
     return [
-        pytest.param(row, name, id=f"{name}: {row}"[:150], marks=_marks((row, name) in _SAMPLED))
+        pytest.param(row, name, id=f"{name}: {row}"[:150], marks=_marks(row, name))
         for row in _BLANKETS
         for name in COMMANDS
         if name not in {end.command for end in row.ends}
     ]
-
-
-def _marks(is_sampled: bool) -> list[pytest.MarkDecorator]:  # noqa: FBT001 - of one comparison
-    return [] if is_sampled else [pytest.mark.exhaustive]
 
 
 @dataclass
@@ -270,7 +278,7 @@ def test_each_command_is_called() -> None:
     assert leaves - {""} == COMMANDS.keys() - {"conform", "parity"}
 
 
-@pytest.mark.parametrize(("row", "name"), _all_or_some())
+@pytest.mark.parametrize(("row", "name"), _calls())
 def test_a_command_works_as_in_a_plain_shell(materials: Materials, row: Row, name: str) -> None:
     expected = materials.plain_code(name)
     ended = materials.call(name, row)
@@ -288,7 +296,10 @@ def test_a_command_works_as_in_a_plain_shell(materials: Materials, row: Row, nam
     ("row", "end"),
     [
         pytest.param(
-            row, end, id=f"{end.command}: {row}"[:150], marks=_marks(end.command != "doctor")
+            row,
+            end,
+            id=f"{end.command}: {row}"[:150],
+            marks=[pytest.mark.exhaustive] if end.command == "doctor" else [],
         )
         for row, end in _ENDING
     ],
