@@ -36,7 +36,7 @@ from memconform.printing.output import echo
 from memconform.reading.reader import Reader
 from memconform.replay.agent import MAX_SECONDS, Agent
 from memconform.replay.agent_prompts import MAX_TURNS
-from memconform.replay.brain import BrainFile, BrainKey, brain_path, read_brain
+from memconform.replay.brain import BrainFile, BrainKey, brain_path, make_brains_folder, read_brain
 from memconform.replay.contextualising import prompt_digest as context_digest
 from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
@@ -218,6 +218,7 @@ class _Work:
     async def _brain(self, session: LlmSession, key: BrainKey) -> BrainFile:
         options = self.options
         path = brain_path(self._brains, key)
+        make_brains_folder(path.parent)
         try:
             known = read_brain(path, key)
         except UsageError as error:

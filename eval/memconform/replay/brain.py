@@ -1,7 +1,9 @@
 """The shared brain on disk: one file of documents, complete or absent, that fills every daemon."""
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,3 +172,21 @@ def read_brain(path: Path, key: BrainKey) -> BrainFile | None:
             hint="delete it; the replies that it was made of are cached and cost nothing again",
         ) from error
     return BrainFile(path, record, size, footer.sha256)
+
+
+def make_brains_folder(folder: Path) -> None:
+    """Make the folder in which brains are kept, before one is paid for.
+
+    Raises:
+        UsageError: `cache_unwritable` if none can be kept there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: {error.strerror}",
+            code="cache_unwritable",
+            hint="brains are kept there; name another folder by --brain-cache or MEMCONFORM_CACHE",
+        ) from error

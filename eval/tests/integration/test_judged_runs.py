@@ -435,9 +435,9 @@ def test_two_commands_share_a_budget_by_their_ledger(
 def test_only_the_judge_of_a_panel_that_failed_is_asked_again(
     memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:
-    panel = ("--judge", _MODEL, "--judge", "anthropic:claude-haiku-4-5-20251001")
     # Five equal faults in a row would end the run.
-    panel += ("--limit", "4")
+    few = ("--limit", "4")
+    panel = (*few, "--judge", _MODEL, "--judge", "anthropic:claude-haiku-4-5-20251001")
     service.script(
         {"kind": "chat", "contains": "claude", "reply": {"text": "no verdict"}},
         {"kind": "chat", "reply": {"text": _RIGHT}},

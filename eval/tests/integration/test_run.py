@@ -90,6 +90,7 @@ def test_the_last_line_and_the_files(memconform: Call) -> None:
             "modes": ["bm25"],
             "share": None,
             "confidence": None,
+            "after_ms": None,
         },
     }
     assert result["verification"]["verifications"] == stages.count("proved")

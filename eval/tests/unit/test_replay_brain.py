@@ -18,6 +18,7 @@ from memconform.replay.brain import (
     BrainKey,
     BrainRecord,
     brain_path,
+    make_brains_folder,
     read_brain,
     write_brain,
 )
@@ -296,3 +297,13 @@ def test_a_key_that_is_a_word_of_a_session_does_not_change_the_brain(tmp_path: P
     brain = read_brain(path, key)
     assert brain is not None
     assert any(b"Lyon" in document.content for document in brain.documents())
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_a_brain_is_paid_for(tmp_path: Path) -> None:
+    """It was exit code 70, `results_unwritable`, after the extraction."""
+    make_brains_folder(tmp_path / "brains")
+    assert (tmp_path / "brains").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as raised:
+        make_brains_folder(tmp_path / "file" / "brains")
+    assert raised.value.code == "cache_unwritable"
