@@ -152,7 +152,10 @@ class Materials:
         self.count += 1
         place = self.folder.with_name(f"call-{self.count}")
         shutil.copytree(self.folder, place)
-        env = row.applied_to(self.shell, self.folder.with_name("tmp"))
+        tmp = self.folder.with_name("tmp")
+        # A ledger may have been made there.
+        shutil.rmtree(tmp / "gone", ignore_errors=True)
+        env = row.applied_to(self.shell, tmp)
         args = [*name.split(), *(part.format(**self.names) for part in COMMANDS[name])]
         try:
             if name in _SERVING:
