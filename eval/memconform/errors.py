@@ -99,6 +99,7 @@ _LIMITS = {
     errno.EDQUOT: ("disk_full", "free space, or set TMPDIR to a folder on another disk"),
     errno.EFBIG: ("disk_full", "raise the limit of a file's size (`ulimit -f`)"),
 }
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_THREAD = "can't start new thread"
 _NO_MEMORY = re.compile(
     "failed to map segment|Cannot allocate memory|unable to allocate", re.IGNORECASE
@@ -116,10 +117,12 @@ def limit_error(error: BaseException) -> UsageError | None:
     The cause and the context of `error` are looked at as well, because libraries wrap errors.
     """
     number = None
+    place = ""
     cause: BaseException | None = error
     while cause is not None and number is None:
         if isinstance(cause, OSError):
             number = cause.errno
+            place = f" for {cause.filename}" if number in _DISK and cause.filename else ""
         elif isinstance(cause, MemoryError):
             number = errno.ENOMEM
         elif _NO_THREAD in str(cause):
@@ -129,12 +132,15 @@ def limit_error(error: BaseException) -> UsageError | None:
         elif match := _OF_LIBRARIES.search(str(cause)):
             number = int(match[1] or match[2])
         cause = cause.__cause__ or cause.__context__
+    excerpt = ""
     if number not in _LIMITS and resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEWEST_FILES:
-        number = errno.EMFILE
+        # It may have another cause, so what it said is shown.
+        number, excerpt = errno.EMFILE, f"{type(error).__name__}: {error}"
     if number not in _LIMITS:
         return None
     code, hint = _LIMITS[number]
-    return UsageError(f"this machine allows no more: {os.strerror(number)}", code=code, hint=hint)
+    message = f"this machine allows no more{place}: {os.strerror(number)}"
+    return UsageError(message, code=code, hint=hint, excerpt=excerpt)
 
 
 def limit_hint(reason: str) -> str:

@@ -21,6 +21,11 @@ _PORTS = {"http": 80, "https": 443}
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 _HASHED = re.compile(r"[0-9a-fA-F]{8}\.\d+")
 """How OpenSSL looks up a certificate in a folder."""
+_LOOPBACK_NAMES = (
+    *("localhost", "localhost.localdomain", "localhost4", "localhost6"),
+    *("localhost6.localdomain6", "ip6-localhost", "ip6-loopback"),
+)
+"""What Linux distributions call loopback in /etc/hosts."""
 _HOST = re.compile(r"[^\s/?#@\\\"'<>^`{|}%\x00-\x20\x7f\[\]:]+")
 
 
@@ -107,7 +112,7 @@ def proxy_for(address: str, env: Mapping[str, str]) -> Proxy | None:
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine, in whatever form its address is written."""
     name = host.lower().strip("[]").partition("%")[0].removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
+    if name in _LOOPBACK_NAMES or name.endswith(".localhost"):
         return True
     address = _ip(name)
     if address is None:

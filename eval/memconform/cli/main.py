@@ -114,10 +114,10 @@ def main() -> None:
                 "  try: free disk space; finished runs are in the results folder",
                 ExitCode.INTERNAL,
             )
-        if isinstance(error, OSError) and error.filename is not None:
-            _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         if limit := limit_error(error):
             _end(limit.render(), limit.exit_code)
+        if isinstance(error, OSError) and error.filename is not None:
+            _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         _end_crashed()
     raise SystemExit(int(code or ExitCode.OK))
 

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -180,7 +181,7 @@ def _certificates(env: Mapping[str, str]) -> str:
 
 def _folder(folder: Path, setting: str) -> str:
     """Where something is kept, and how much of it is there."""
-    existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    existing = _existing(folder)
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
@@ -198,6 +199,18 @@ def _folder(folder: Path, setting: str) -> str:
         if files
         else f"{folder}, empty"
     )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists.
+
+    Below a folder that cannot be searched, asking whether something exists is an error.
+    """
+    for each in (folder, *folder.absolute().parents):
+        with suppress(OSError):
+            if each.exists():
+                return each
+    return Path("/")
 
 
 def _temporary(env: Mapping[str, str]) -> str:
@@ -222,7 +235,7 @@ def _temporary(env: Mapping[str, str]) -> str:
 def _disk(machine: Machine, output: Path) -> str:
     details = []
     for folder in (output, builds_folder(), Path(tempfile.gettempdir())):
-        existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        existing = _existing(folder)
         free = machine.free(existing)
         details.append(f"{free / 2**30:,.1f} GiB at {existing}")
         if free < _FEW_BYTES:
@@ -254,7 +267,14 @@ def _limit(number: int) -> str:
 
 def _processes() -> str:
     """Start one, and a thread: only an attempt says whether another is allowed."""
-    subprocess.run([sys.executable, "-I", "-S", "-c", ""], check=True, timeout=_TOOL_SECONDS)
+    try:
+        subprocess.run([sys.executable, "-I", "-S", "-c", ""], check=True, timeout=_TOOL_SECONDS)
+    except subprocess.SubprocessError as error:
+        raise UsageError(
+            f"Python cannot be started once more: {error}",
+            code="too_many_processes",
+            hint=f"repair {sys.executable}, or raise the limits with `ulimit`",
+        ) from error
     thread = threading.Thread(target=lambda: None)
     thread.start()
     thread.join()

@@ -57,6 +57,22 @@ def test_any_other_error_is_a_bug(error: BaseException) -> None:
     assert limit_error(error) is None
 
 
+def test_a_full_disk_is_named_with_its_file_and_its_remedy() -> None:
+    """An error of a named file was `path_unusable` without a remedy."""
+    found = limit_error(OSError(errno.ENOSPC, "No space left on device", "/a/journal.jsonl"))
+    assert found is not None
+    assert "/a/journal.jsonl" in found.message
+    assert "/a/b" not in limit_error(OSError(errno.EMFILE, "x", "/a/b")).message  # type: ignore[union-attr] # not None
+
+
+def test_an_error_that_few_files_may_have_caused_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (32, 32))
+    found = limit_error(KeyError("a bug"))
+    assert found is not None
+    assert found.code == "too_many_files"
+    assert "KeyError: 'a bug'" in found.render()
+
+
 def test_what_another_process_reports_names_the_limit() -> None:
     assert "ulimit -u" in limit_hint(f"node: {os.strerror(errno.EAGAIN)}")
     assert limit_hint("node: No such file or directory") == ""

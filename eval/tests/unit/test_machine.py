@@ -143,3 +143,31 @@ async def test_a_secret_of_a_proxy_is_not_shown(machine: Machine, tmp_path: Path
     step = (await _steps(replace(machine, env=env), tmp_path))["proxies"]
     assert "proxy:3128" in step.detail
     assert "hunter2" not in step.detail
+
+
+async def test_a_python_that_cannot_be_started_fails_its_check_and_no_other(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failing process ended `doctor` with a traceback."""
+    monkeypatch.setattr("memconform.runs.machine.sys.executable", "/bin/false")
+    steps = await _steps(machine, tmp_path)
+    failed = steps["processes"].error
+    assert failed is not None
+    assert failed.code == "too_many_processes"
+    assert steps["settings"].error is None
+
+
+async def test_a_folder_below_one_that_cannot_be_searched_ends_no_other_check(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking whether it exists is an error there, and ended `doctor`."""
+    exists = Path.exists
+
+    def refused(path: Path) -> bool:
+        if path.name == "results":
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", refused)
+    steps = await _steps(machine, tmp_path)
+    assert {"results", "disk", "settings"} <= steps.keys()

@@ -170,6 +170,7 @@ def test_an_empty_key_is_no_key(key: str) -> None:
     ("host", "expected"),
     [
         *((host, True) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST")),
+        *((host, True) for host in ("ip6-localhost", "localhost.localdomain", "IP6-loopback")),
         *((host, True) for host in ("a.localhost", "localhost.", "127.1", "0x7f.1", _ANY_HOST)),
         *((host, True) for host in ("2130706433", "::ffff:127.0.0.1", "::")),
         *((host, False) for host in ("128.0.0.1", "10.0.0.1", "localhost.example", "fe80::1")),
