@@ -70,7 +70,9 @@ pytest: $(STAMP)
 	$(PYTEST) -m "$(QUICK)" $(UNIT) $$(grep -lr mark.capability eval/tests --include='test_*.py' --exclude-dir=unit)
 
 # Most of these tests wait for daemons, one of them with its file for minutes.
+ifneq ($(origin WORKERS),environment)
 exhaustive: WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2 + 1)))
+endif
 exhaustive: $(STAMP)
 	$(PYTEST) -m "$(OTHERS)"
 

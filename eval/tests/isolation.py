@@ -1,9 +1,10 @@
 """A home, a cache and a temporary folder for each test session, and the proof that it leaves none.
 
 A session creates one folder below the system's temporary folder (paths of sockets are short there)
-and gives it to every process that it starts, as HOME and TMPDIR. `XDG_*` and MEMCONFORM_CACHE of
-the user are unset. The folder is removed at the end, or by the next session of this checkout if
-tests failed or the session was killed.
+and gives it to every process that it starts, as HOME and TMPDIR. What of the user's shell would
+change the program or the daemons is unset (`is_users`): a ledger, prices, keys, colours. Proxies
+stay, because daemons are built within a session, and may fetch packages. The folder is removed at
+the end, or by the next session of this checkout if tests failed or the session was killed.
 
 What only makes a build faster stays the user's: the caches and settings of go, npm, pip, git and
 version managers are passed on by their own variables. Reference daemons are built in the
@@ -47,11 +48,24 @@ _TOOL_FOLDERS = {
 
 _GO_VARIABLES = ("GOCACHE", "GOENV", "GOMODCACHE", "GOPATH")
 
+_USERS_PREFIXES = (
+    *("XDG_", "MEMCONFORM_", "JB_", "TTY_"),
+    *("OPENAI_", "ANTHROPIC_", "GEMINI_", "AZURE_OPENAI_"),
+)
+_USERS_NAMES = ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR")
+_FOR_TESTS = ("MEMCONFORM_REQUIRE_ALL", "MEMCONFORM_DATA")
+"""What a user says to the tests."""
+
 NOTE = "note: "
 """Before what may be another program's, and fails no session."""
 
 _TEMPORARY_NAMES = ("memconform-*", "mc-*")
 """What the program calls its temporary folders."""
+
+
+def is_users(name: str) -> bool:
+    """Whether a variable of the user's shell must not reach the tests."""
+    return name not in _FOR_TESTS and (name in _USERS_NAMES or name.startswith(_USERS_PREFIXES))
 
 
 def _tool_variables(home: Path, caches: Path) -> dict[str, str]:
@@ -95,7 +109,7 @@ class Isolation:
         lock = os.open(base / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
         variables = _tool_variables(home, caches.parent)
-        for name in [n for n in os.environ if n.startswith("XDG_") or n == "MEMCONFORM_CACHE"]:
+        for name in [name for name in os.environ if is_users(name)]:
             del os.environ[name]
         for variable, name in (("HOME", "home"), ("TMPDIR", "tmp")):
             (base / name).mkdir()

@@ -115,7 +115,7 @@ _ENDING = [(row, end) for row in rows() for end in row.ends]
 
 
 _ONE_IN = 8
-"""CI calls one command in so many under each blanket, each time others: all took 50 minutes."""
+"""CI calls one command in so many under each blanket, always the same; the others run by night."""
 
 
 def _marks(row: Row, name: str) -> list[pytest.MarkDecorator]:

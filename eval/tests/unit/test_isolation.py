@@ -10,6 +10,13 @@ from pathlib import Path
 from tests import isolation
 from tests.conftest import CHECKOUT, WAIT_SECONDS
 
+_USERS = (
+    *("MEMCONFORM_CACHE", "MEMCONFORM_LEDGER", "MEMCONFORM_PRICES", "XDG_CONFIG_HOME"),
+    *("JB_LLM_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"),
+    *("AZURE_OPENAI_ENDPOINT", "OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"),
+)
+_KEPT = ("MEMCONFORM_DATA", "MEMCONFORM_REQUIRE_ALL", "JEFFS_BRAIN", "HTTPS_PROXY", "https_proxy")
+
 _CLEAN = """
 import os, tempfile
 from pathlib import Path
@@ -21,7 +28,8 @@ def test_home(tmp_path: Path) -> None:
     assert base.name.startswith("mct-")
     for folder in (Path.home(), user_cache_path(), cache_folder(), Path(tempfile.gettempdir())):
         assert folder.is_relative_to(base), folder
-    assert "XDG_CONFIG_HOME" not in os.environ
+    assert [name for name in {users!r} if name in os.environ] == []
+    assert [name for name in {kept!r} if name not in os.environ] == []
     Path(tempfile.mkdtemp(prefix="memconform-")).chmod(0o500)
     cache_folder().mkdir(parents=True)
     print("base", base)
@@ -47,7 +55,8 @@ def test_leaks() -> None:
 def _session(folder: Path, test: str) -> "subprocess.CompletedProcess[str]":
     """Run a test in a session of its own, of a user whose cache and temporary folder these are."""
     (folder / "test_it.py").write_text(test)
-    environment = os.environ | {
+    environment = os.environ | dict.fromkeys((*_USERS, *_KEPT), "users")
+    environment |= {
         "TMPDIR": str(folder),
         "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_CONFIG_HOME": str(folder / "config"),
@@ -79,7 +88,7 @@ def test_a_session_that_leaves_something_fails_and_the_next_one_tidies(tmp_path:
     assert isolation.processes_below(kept) == []
     assert f"what the tests wrote is in {kept}" in leaking.stdout
 
-    clean = _session(tmp_path, _CLEAN)
+    clean = _session(tmp_path, _CLEAN.format(users=_USERS, kept=_KEPT))
     assert clean.returncode == 0, clean.stdout + clean.stderr
     assert "left behind" not in clean.stdout
     assert "base" in clean.stdout
@@ -100,4 +109,7 @@ def test_this_session_is_isolated(tmp_path: Path) -> None:
     base = Path(os.environ["HOME"]).parent
     assert base.name.startswith("mct-")
     assert tmp_path.is_relative_to(base)
-    assert [n for n in os.environ if n.startswith("XDG_")] == []
+    # pytest-xdist's workers get what the session has.
+    assert [name for name in os.environ if isolation.is_users(name)] == []
+    assert all(isolation.is_users(name) for name in _USERS)
+    assert not any(isolation.is_users(name) for name in _KEPT)
