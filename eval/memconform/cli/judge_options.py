@@ -97,6 +97,20 @@ def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _C
     return command
 
 
+def _hide_headers(
+    _: click.Context, __: click.Parameter, headers: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check headers, and mask them, whether or not the command asks a model.
+
+    A result holds the command line, which had the header in plain if no judge was opened.
+    """
+    if headers:
+        from memconform.llm.settings import model_environment  # noqa: PLC0415 - of judges alone
+
+        model_environment(headers, {})
+    return headers
+
+
 def judge_header(group: str) -> Callable[[_Command], _Command]:
     """The flag --judge-header, below a heading of the help."""
     return option(
@@ -105,6 +119,7 @@ def judge_header(group: str) -> Callable[[_Command], _Command]:
         multiple=True,
         metavar="NAME:VALUE",
         show_default="MEMCONFORM_JUDGE_HEADERS",
+        callback=_hide_headers,
         help="Send this header with every call to a model service, whatever the model does; its"
         " value is masked in all output. May be given several times.",
     )

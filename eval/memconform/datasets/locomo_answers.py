@@ -16,6 +16,7 @@ from memconform.contract.strict_json import decode
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.hypotheses import Hypotheses, collect_answers, read_hypotheses
+from memconform.datasets.locomo import CATEGORIES
 from memconform.datasets.rows import answer_text, reason_of, text
 from memconform.errors import UsageError
 
@@ -167,7 +168,8 @@ def _answers(
         questions = [text(row, "question") for _, row in rows]
     except (KeyError, TypeError) as error:
         raise unfit(path, f"conversation {conversation!r}: {reason_of(error)}", _HINT) from error
-    names = matcher.names(conversation, questions)
+    categories = [CATEGORIES.get(_number(row.get("category")), "") for _, row in rows]
+    names = matcher.names(conversation, questions, categories)
     for (place, row), name in zip(rows, names, strict=True):
         if answer_key not in row and answer_key != "response":
             continue  # The released code continues where it was interrupted.
@@ -181,25 +183,38 @@ class _Matcher:
     """Finds the questions that rows of a file are about."""
 
     def __init__(self, key: AnswerKey) -> None:
-        self._questions: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        """Texts and ids of each conversation, in their order."""
+        self._questions: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+        """Texts, categories and ids of each conversation, in their order."""
         for question in key.questions.values():
             self._questions[key.clusters[question.id]].append(
-                (_folded(question.question), question.id)
+                (_folded(question.question), question.category, question.id)
             )
 
-    def names(self, conversation: str, questions: list[str]) -> list[str]:
-        """The id of each question of a conversation that a file names in some way."""
+    def names(self, conversation: str, questions: list[str], categories: list[str]) -> list[str]:
+        """The id of each question of a conversation that a file names in some way.
+
+        Two questions of LoCoMo have the same text in different categories.
+        """
         texts = [_folded(question) for question in questions]
-        ids: dict[str, deque[str]] = defaultdict(deque)
-        for question, name in self._questions[self._conversation(conversation, set(texts))]:
-            ids[question].append(name)
-        return [
-            ids[folded].popleft()
-            if ids[folded]
-            else f"{conversation}, row {number}: {question[:_SHOWN_CHARACTERS]}"
-            for number, (folded, question) in enumerate(zip(texts, questions, strict=True))
-        ]
+        known = self._questions[self._conversation(conversation, set(texts))]
+        ids: dict[tuple[str, str], deque[str]] = defaultdict(deque)
+        for text_, category, name in known:
+            ids[text_, category].append(name)
+        both = {(text_, category) for text_, category, _ in known}
+        unknown = {
+            key: deque(name for text_, _, name in known if text_ == key) for key in set(texts)
+        }
+        found = []
+        for number, (folded, question, category) in enumerate(
+            zip(texts, questions, categories, strict=True)
+        ):
+            of_row = ids[folded, category] if (folded, category) in both else unknown[folded]
+            found.append(
+                of_row.popleft()
+                if of_row
+                else f"{conversation}, row {number}: {question[:_SHOWN_CHARACTERS]}"
+            )
+        return found
 
     def _conversation(self, name: str, questions: set[str]) -> str:
         """The conversation of this id, of this number in the benchmark's file, or of these texts.
@@ -208,15 +223,24 @@ class _Matcher:
         """
 
         def shared(conversation: str) -> int:
-            return sum(text in questions for text, _ in self._questions[conversation])
+            return sum(text in questions for text, _, _ in self._questions[conversation])
 
         if name in self._questions:
             return name
         match = _NUMBER.fullmatch(name)
         names = list(self._questions)
-        if match and int(match[1]) < len(names) and shared(names[int(match[1])]):
-            return names[int(match[1])]
-        return max(names, key=shared)
+        best = max(names, key=shared)
+        if match and int(match[1]) < len(names):
+            # In a part of the benchmark the numbers are those of other conversations.
+            numbered = names[int(match[1])]
+            return numbered if shared(numbered) == shared(best) else best
+        return best
+
+
+def _number(category: object) -> int:
+    """A category's number, also as text; 0 for anything else."""
+    text_ = str(category)
+    return int(text_) if text_.isascii() and text_.isdecimal() else 0
 
 
 def _folded(question: str) -> str:

@@ -369,4 +369,6 @@ class Model:
 
 def _is_billable(error: BaseException) -> bool:
     """Whether a service may charge for an attempt that was sent and ended in this error."""
-    return error.billable if isinstance(error, TransientError) else not isinstance(error, LlmError)
+    if not isinstance(error, LlmError):
+        return True
+    return error.reported is not None or (isinstance(error, TransientError) and error.billable)

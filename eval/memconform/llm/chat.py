@@ -97,6 +97,8 @@ class LlmError(MemconformError):
     """Billionths of a dollar that its attempts took nevertheless."""
     usage: Usage | None = None
     """Tokens that the service reported for them."""
+    reported: Usage | None = None
+    """Tokens of the last attempt, if the service reported them with its failure."""
 
     @property
     def was_made(self) -> bool:
@@ -122,8 +124,6 @@ class TransientError(LlmError):
         """Whether the service asked for fewer requests (429, 529)."""
         self.billable = billable
         """Whether the service may charge for it, because a reply may have been lost."""
-        self.reported: Usage | None = None
-        """Tokens of this attempt, if the service reported them with its failure."""
 
 
 class RequestRejectedError(LlmError):

@@ -74,10 +74,10 @@ class Response:
         failure = failure_of(self.name, ServiceError.of_object(error, body, self.headers))
         usage = body.get("usage") if isinstance(body, Mapping) else None
         choices = body.get("choices") if isinstance(body, Mapping) else None
+        # It failed on the way: what was made until then may be charged.
+        failure.reported = openai_usage(usage)
         if isinstance(failure, TransientError) and (usage or choices):
-            # It failed on the way: what was made until then may be charged.
             failure.billable = True
-            failure.reported = openai_usage(usage)
         return failure
 
     def _no_service(self, *, known: bool) -> LlmError:

@@ -54,6 +54,8 @@ _MALFORMED = "LocalProtocolError"
 """What httpx raises for a header that HTTP does not have, once it has connected."""
 _SHOWN = 300
 """Characters of a service's message."""
+_OF_REQUEST = ("input", "body", "ctx", "request", "received")
+"""Keys under which an error repeats the request."""
 _DETAILS = 4_000
 """Characters of a refusal in which the names of parameters are looked for."""
 
@@ -68,7 +70,7 @@ class ServiceError:
     """The status that the service sent, and that of an error object in a 200."""
     text: str
     details: str = ""
-    """The whole body."""
+    """The body, without what it repeats of the request."""
     retry_after_s: float | None = None
 
     @classmethod
@@ -79,7 +81,7 @@ class ServiceError:
             status=status,
             answered=f"200 with the error {status}",
             text=_text_of(error),
-            details=_dumped(body)[:_DETAILS],
+            details=_dumped(_without_request(body))[:_DETAILS],
             retry_after_s=_retry_after(headers, error),
         )
 
@@ -102,7 +104,9 @@ class ServiceError:
             status=status,
             answered=str(error.status_code),
             text=text,
-            details=(_dumped(body) if body is not None else str(error))[:_DETAILS],
+            details=(_dumped(_without_request(body)) if body is not None else str(error))[
+                :_DETAILS
+            ],
             retry_after_s=_retry_after(error.response.headers, inner),
         )
 
@@ -241,6 +245,16 @@ def _text_of(error: object) -> str:
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
     return (f"{message}: {raw}" if raw else message)[:_SHOWN]
+
+
+def _without_request(body: Any) -> Any:  # noqa: ANN401 - whatever JSON was sent
+    """A body without what validators repeat of the request: its parameters were not refused."""
+    if isinstance(body, Mapping):
+        kept = {key: value for key, value in body.items() if key not in _OF_REQUEST}
+        return {key: _without_request(value) for key, value in kept.items()}
+    if isinstance(body, list):
+        return [_without_request(part) for part in body]
+    return body
 
 
 def _dumped(value: object) -> str:

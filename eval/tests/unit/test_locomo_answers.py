@@ -226,3 +226,35 @@ def test_reasoning_is_counted_and_stripped(tmp_path: Path, key: AnswerKey) -> No
     assert notices(stripped, stripped=True)[0].endswith("(<think>…</think>): 2 answers")
     assert stripped.errors == {"conv-1#2": "reasoning without an answer behind it"}
     assert stripped.settings({}).strip_reasoning
+
+
+def test_the_same_text_in_two_categories_is_two_questions(tmp_path: Path) -> None:
+    """An abstention from the one was scored as a wrong answer to the other."""
+    turns = [{"speaker": "Ana", "dia_id": "D1:1", "text": "Hello."}]
+    rows: list[dict[str, Any]] = [
+        {"question": "What won Ana?", "evidence": ["D1:1"], "category": 4, "answer": "a cup"},
+        {"question": "What won Ana?", "evidence": ["D1:1"], "category": 5},
+    ]
+    rows[1]["adversarial_answer"] = "a ring"
+    sample = {
+        "sample_id": "conv-1",
+        "conversation": {"session_1": turns, "session_1_date_time": "1:00 pm on 8 May, 2023"},
+        "qa": rows,
+    }
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([sample]))
+    answered = {"0": [{**rows[1], "category": "5", "response": "No information available"}]}
+    hypotheses = read_locomo_answers(
+        _write(tmp_path, answered), read_answer_key(path, "locomo"), None
+    )
+    assert hypotheses.answers.keys() == {"conv-1#1"}
+
+
+def test_the_number_of_a_conversation_counts_only_if_its_questions_do(
+    key: AnswerKey, tmp_path: Path
+) -> None:
+    """One question that two conversations share bound the rows of the one to the other."""
+    texts = _ASKED["conv-1"]
+    rows = [{"question": text, "response": f"{n}"} for n, text in enumerate(texts)]
+    hypotheses = read_locomo_answers(_write(tmp_path, {"1": rows}), key, None)
+    assert hypotheses.answers.keys() == {f"conv-1#{n}" for n in range(len(texts))}

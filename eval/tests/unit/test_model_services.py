@@ -358,6 +358,16 @@ async def test_a_limit_that_is_refused_for_its_value_is_not_sent_under_another_n
         assert model.session.ledger.committed == 0
 
 
+async def test_a_refusal_that_repeats_the_request_refuses_none_of_its_parameters() -> None:
+    """One long question ended all calls: its refusal held `temperature` and the schema."""
+    sent = {"temperature": 0, "max_tokens": 64, "max_completion_tokens": 64, "response_format": {}}
+    refusal = {"detail": [{"msg": "the messages are too many", "loc": ["body"], "input": sent}]}
+    async with _served(_Sent(refusal, 422)) as service, _model(service) as model:
+        with pytest.raises(RequestRejectedError):
+            await model.ask(_request(), parse_reply)
+        assert len(service.requests) == 1
+
+
 async def test_a_service_that_refuses_both_names_is_asked_twice() -> None:
     def answer(request: dict[str, Any]) -> _Sent:
         used = next(name for name in request if name.startswith("max_"))
@@ -511,6 +521,15 @@ async def test_tokens_that_were_made_before_an_error_are_charged() -> None:
         assert reply.usage is not None
         assert (reply.usage.input, reply.usage.output) == (200, 20)
         assert reply.cost == model.session.ledger.committed
+
+
+async def test_tokens_of_a_stopped_completion_are_charged_although_nothing_helps() -> None:
+    """Only errors that a repetition may help were charged for the tokens that they reported."""
+    stopped = {"error": {"code": 400, "message": "content_filter"}, "usage": _USAGE}
+    async with _served(_Sent(stopped)) as service, _model(service) as model:
+        with pytest.raises(RequestRejectedError):
+            await model.ask(_request(), parse_reply)
+        assert model.session.ledger.committed > 0
 
 
 _PAGES = {
