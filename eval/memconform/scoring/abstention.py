@@ -29,6 +29,8 @@ _DECLINES: Final = re.compile(
     r"(?P<phrase>no information(?: is)? available|not mentioned)"
     rf"(?: anywhere)?(?: (?:in|from) {_IN_PLACE})?"
 )
+_DECLINED_INSIDE: Final = re.compile(r"\b(?:no information(?: is| was)? available|not mentioned)\b")
+_GOES_ON: Final = re.compile(r"\b(?:but|however|although|though|except|yet|instead)\b")
 _APOLOGY: Final = re.compile(
     r"\A(?:(?:(?:i'm|i am|we're|we are) )?(?:very |so )?sorry|unfortunately)(?: but)?(?: |\Z)"
 )
@@ -56,7 +58,21 @@ def abstains_rightly(question: Question, answer: str) -> bool:
     """Whether an answer to a question that has none says so, or says what is expected."""
     plain = _plain(answer)
     is_reference = any(plain == _plain(reference) for reference in question.answers)
-    return holds_expected(question, answer) or is_reference or abstains(question, answer)
+    says_so = abstains(question, answer) or _is_one_sentence_that_declines(answer)
+    return holds_expected(question, answer) or is_reference or says_so
+
+
+def _is_one_sentence_that_declines(answer: str) -> bool:
+    """Whether an answer says in one sentence, and nothing else, that something is not mentioned.
+
+    Of a question without an answer this is right, although it names what was asked for. A sentence
+    that goes on after `but` may answer nevertheless.
+    """
+    sentences = [part for part in _SENTENCE_END.split(answer) if any(map(str.isalnum, part))]
+    if len(sentences) != 1:
+        return False
+    plain = _plain(sentences[0])
+    return _DECLINED_INSIDE.search(plain) is not None and _GOES_ON.search(plain) is None
 
 
 def is_marker(question: Question, answer: str) -> bool:

@@ -19,7 +19,12 @@ from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, Usage
 from memconform.replay.answering import matches_exactly
-from memconform.scoring.abstention import PHRASES, abstains, contains_phrase
+from memconform.scoring.abstention import (
+    PHRASES,
+    abstains,
+    abstains_rightly,
+    contains_phrase,
+)
 from memconform.scoring.exact import ExactScorer
 from memconform.scoring.judge.official_prompts import OfficialRubric
 from memconform.scoring.judge.prompt import JudgeReply
@@ -254,3 +259,25 @@ def test_the_rule_of_locomo_is_the_one_of_its_code() -> None:
     assert contains_phrase("Sorry: that was NOT MENTIONED anywhere, so 1/48")
     assert contains_phrase("There is No Information Available on it")
     assert not contains_phrase("There is no information on it")
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("There is no information available about her trip.", True),
+        ("The trip is not mentioned in the conversation.", True),
+        ("It was not mentioned.", True),
+        ("No, not mentioned.", True),
+        ("No information available (in the memories).", True),
+        ("It is not mentioned. She went to Rome.", False),
+        ("The year is not mentioned, but she went to Rome.", False),
+        ("She went to Rome.", False),
+        ("She notmentioned it.", False),
+    ],
+)
+def test_one_sentence_that_declines_is_right_where_there_is_no_answer(
+    answer: str, *, right: bool
+) -> None:
+    """Each was wrong, which looked like a low score; of other questions it is no abstention."""
+    assert abstains_rightly(replace(_PLAIN, answers=(), abstain=True), answer) is right
+    assert abstains(_PLAIN, "There is no information available about her trip.") is False
