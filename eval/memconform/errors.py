@@ -133,7 +133,7 @@ def limit_error(error: BaseException) -> UsageError | None:
             number = int(match[1] or match[2])
         cause = cause.__cause__ or cause.__context__
     excerpt = ""
-    if number not in _LIMITS and resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEWEST_FILES:
+    if number is None and resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEWEST_FILES:
         # It may have another cause, so what it said is shown.
         number, excerpt = errno.EMFILE, f"{type(error).__name__}: {error}"
     if number not in _LIMITS:

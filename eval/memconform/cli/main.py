@@ -106,7 +106,10 @@ def main() -> None:
             _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
     # A panic of an extension in Rust is a BaseException.
-    except BaseException as error:  # noqa: BLE001 - no error may end in exit code 1
+    except BaseException as raised:  # noqa: BLE001 - no error may end in exit code 1
+        error = _first(raised)
+        if isinstance(error, MemconformError):
+            _end(error.render(), error.exit_code)
         if reason := why_output_fails(error):
             drop_output()
             _end(
@@ -120,6 +123,13 @@ def main() -> None:
             _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         _end_crashed()
     raise SystemExit(int(code or ExitCode.OK))
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, which tasks raised together."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _tolerate_warnings() -> None:

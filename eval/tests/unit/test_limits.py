@@ -105,6 +105,16 @@ def test_a_panic_of_a_library_is_no_verdict(
     assert _ending(monkeypatch, _PanicError("index out of bounds")) == ExitCode.INTERNAL
 
 
+def test_an_error_of_tasks_that_ran_together_is_the_first_of_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`conform` without a loopback interface ended as a bug of memconform."""
+    error = UsageError("a program cannot connect to itself", code="no_loopback")
+    group = ExceptionGroup("tasks", [ExceptionGroup("inner", [error]), ValueError("x")])
+    assert _ending(monkeypatch, group) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("no_loopback: ")
+
+
 @pytest.fixture
 def file_limit(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The limits of a process, which start at 64 of 128; each change is appended."""
