@@ -107,20 +107,20 @@ def main() -> None:
         _end("interrupted", ExitCode.INTERRUPTED)
     # A panic of an extension in Rust is a BaseException.
     except BaseException as raised:  # noqa: BLE001 - no error may end in exit code 1
-        error = _first(raised)
-        if isinstance(error, MemconformError):
-            _end(error.render(), error.exit_code)
-        if reason := why_output_fails(error):
+        cause = _first(raised)
+        if isinstance(cause, MemconformError):
+            _end(cause.render(), cause.exit_code)
+        if reason := why_output_fails(cause):
             drop_output()
             _end(
                 f"output_unwritable: cannot write to standard output: {reason}\n"
                 "  try: free disk space; finished runs are in the results folder",
                 ExitCode.INTERNAL,
             )
-        if limit := limit_error(error):
+        if limit := limit_error(cause):
             _end(limit.render(), limit.exit_code)
-        if isinstance(error, OSError) and error.filename is not None:
-            _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
+        if isinstance(cause, OSError) and cause.filename is not None:
+            _end(f"path_unusable: {cause.filename!r}: {cause.strerror}", ExitCode.USAGE)
         _end_crashed()
     raise SystemExit(int(code or ExitCode.OK))
 
