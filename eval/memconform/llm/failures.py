@@ -23,6 +23,11 @@ _UNUSABLE = {
     405: "check the address of the provider: there is something else than a model service",
     410: "the model or the address was withdrawn: choose another one",
 }
+_MODERATED = re.compile(
+    r"\bmoderation\b|\bflagged_input\b|\b(?:input|prompt|content) (?:was|is|has been) flagged\b",
+    re.IGNORECASE,
+)
+"""What gateways say in a 403 that is about the request, not about the key."""
 _LOST_REPLY = (408, 502, 504, 524)
 """Statuses of gateways behind which a reply may have been made, and charged for."""
 _ERROR_STATUSES = range(400, 600)
@@ -132,6 +137,8 @@ def error_object(body: object) -> object | None:
 def failure_of(name: ModelName, error: ServiceError) -> LlmError:
     """What a service's error means for the caller."""
     status = error.status
+    if status == 403 and _MODERATED.search(error.details):
+        status = 400
     message = f"{name} answered {error.answered}: {error.text}"
     hint = _UNUSABLE.get(status, "")
     if 300 <= status < 400:

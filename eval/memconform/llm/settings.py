@@ -123,7 +123,11 @@ class Endpoint:
         if deciding:
             text = "\n".join(f"{name}: {value}" for name, value in sorted(deciding.items()))
             extra.append(hashlib.sha256(text.encode()).hexdigest())
-        return " ".join([self.url, *extra]) if extra else self.base_url
+        if not extra and self.base_url is None:
+            return None
+        scheme, _, rest = self.url.partition("://")
+        place, slash, path = rest.partition("/")
+        return " ".join([f"{scheme}://{place.rpartition('@')[2]}{slash}{path}", *extra])
 
 
 def has_key(provider: str, env: Mapping[str, str]) -> bool:
@@ -177,15 +181,17 @@ def require_daemon_service(env: Mapping[str, str]) -> None:
 
 def models_address(endpoint: Endpoint) -> tuple[str, dict[str, str]]:
     """The address of a service's list of models, and the headers to get it with."""
-    bearer = {"Authorization": f"Bearer {endpoint.api_key}"}
+    # Names differ in case alone: both of two authorizations would be sent.
+    given = {name.lower(): value for name, value in endpoint.headers.items()}
     if endpoint.provider == "anthropic":
         key = {"x-api-key": endpoint.api_key, "anthropic-version": "2023-06-01"}
-        return f"{endpoint.url}/v1/models", key | dict(endpoint.headers)
+        return f"{endpoint.url}/v1/models", key | given
     if endpoint.api_version is not None:
         resource = endpoint.url.partition("/openai/deployments/")[0]
         address = f"{resource}/openai/models?api-version={endpoint.api_version}"
-        return address, {"api-key": endpoint.api_key} | dict(endpoint.headers)
-    return f"{endpoint.url.rstrip('/')}/models", bearer | dict(endpoint.headers)
+        return address, {"api-key": endpoint.api_key} | given
+    bearer = {"authorization": f"Bearer {endpoint.api_key}"}
+    return f"{endpoint.url.rstrip('/')}/models", bearer | given
 
 
 def service_settings(provider: str, endpoint: Endpoint) -> ModelService:

@@ -46,7 +46,7 @@ _LOST = (
 )
 """Points of failure after which a service may have answered, and charges."""
 _FREE = ("400", "401", "429", "500")
-_ANSWERED = ("usage", "no_usage")
+_ANSWERED = ("usage", "no_usage", "stopped", "stopped403")
 _POINTS = (*_UNSENT, *_LOST, *_FREE, *_ANSWERED)
 
 
@@ -95,7 +95,9 @@ def _openai_body(**more: Any) -> dict[str, Any]:
 def _body(point: str) -> bytes:
     """A body that both vendors' APIs could have sent."""
     body = _openai_body(content=[{"type": "text", "text": "yes"}], stop_reason="end_turn")
-    if point == "usage":
+    if "stopped" in point:
+        body["error"] = {"code": 403 if "403" in point else "content_filter"}
+    if point in ("usage", "stopped", "stopped403"):
         counts = {"prompt_tokens": _USAGE.input, "completion_tokens": _USAGE.output}
         body["usage"] = counts | {"input_tokens": _USAGE.input, "output_tokens": _USAGE.output}
     return json.dumps(body).encode()
@@ -197,7 +199,7 @@ def _price(model: Model, usage: Usage) -> int:
 
 def _charge(model: Model, point: str) -> int:
     """What an attempt costs that ended at this point."""
-    if point == "usage":
+    if point in ("usage", "stopped", "stopped403"):
         return _price(model, _USAGE)
     sent = point in (*_LOST, "no_usage")
     return _price(model, estimate(_REQUEST, model.traits)) if sent else 0

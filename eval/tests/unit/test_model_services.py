@@ -358,6 +358,14 @@ async def test_a_limit_that_is_refused_for_its_value_is_not_sent_under_another_n
         assert model.session.ledger.committed == 0
 
 
+_ECHO = {"temperature": 0, "max_tokens": 64, "max_completion_tokens": 64, "response_format": {}}
+_EXTRA = {
+    "type": "extra_forbidden",
+    "loc": ["body", "max_completion_tokens"],
+    "msg": "Extra inputs are not permitted",
+}
+
+
 async def test_a_refusal_that_repeats_the_request_refuses_none_of_its_parameters() -> None:
     """One long question ended all calls: its refusal held `temperature` and the schema."""
     sent = {"temperature": 0, "max_tokens": 64, "max_completion_tokens": 64, "response_format": {}}
@@ -366,6 +374,43 @@ async def test_a_refusal_that_repeats_the_request_refuses_none_of_its_parameters
         with pytest.raises(RequestRejectedError):
             await model.ask(_request(), parse_reply)
         assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "calls"),
+    [
+        ({"detail": [{"msg": "context length exceeded", "input": _ECHO}]}, 1),
+        ({"error": {"message": "invalid role in messages", "input": _ECHO}}, 1),
+        ({"object": "error", "message": {"detail": [_EXTRA]}}, 2),
+    ],
+)
+async def test_a_parameter_is_refused_where_an_error_names_it_and_not_where_it_repeats_it(
+    refusal: dict[str, Any], calls: int
+) -> None:
+    async with _served(_Sent(refusal, 422)) as service, _model(service) as model:
+        with pytest.raises(RequestRejectedError):
+            await model.ask(_request(), parse_reply)
+        assert len(service.requests) == calls
+
+
+_FLAGGED = "Your chosen model requires moderation and your input was flagged"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": 403, "message": f'{_FLAGGED} for "violence"'},
+        {"code": 403, "message": "Forbidden", "metadata": {"flagged_input": "a knife"}},
+    ],
+)
+@pytest.mark.parametrize("status", [200, 403])
+async def test_a_moderated_request_ends_no_other_calls(error: dict[str, Any], status: int) -> None:
+    """A gateway that moderates answers 403, as to a key that may not use the model."""
+    async with _served(_Sent({"error": error}, status)) as service, _model(service) as model:
+        for number in range(2):
+            with pytest.raises(RequestRejectedError):
+                await model.ask(_request(f"{number}"), parse_reply)
+        assert len(service.requests) == 2
 
 
 async def test_a_service_that_refuses_both_names_is_asked_twice() -> None:

@@ -354,6 +354,41 @@ def test_headers_of_the_flag_and_of_variables() -> None:
         assert "OPENAI_CUSTOM_HEADERS" in error.message
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "version"),
+    [
+        (_OPENAI, "AUTHORIZATION", ""),
+        (ModelName("anthropic", "claude-haiku-4-5"), "X-API-Key", ""),
+        (ModelName("azure", "m"), "Api-Key", "2024-10-21"),
+    ],
+)
+def test_a_header_that_is_given_replaces_the_key_of_a_list_of_models_in_any_case(
+    name: ModelName, header: str, version: str
+) -> None:
+    """`doctor` sent two authorizations, and a gateway chose."""
+    env = {f"{name.provider.upper()}_API_KEY": "key-0123456789", "OPENAI_API_VERSION": version}
+    env |= {"AZURE_OPENAI_API_KEY": "key-0123456789", "AZURE_OPENAI_ENDPOINT": "https://r.test"}
+    where = endpoint(name, model_environment((f"{header}: canary-0123",), env))
+    headers = models_address(where)[1]
+    assert headers[header.lower()] == "canary-0123"
+    assert len({key.lower() for key in headers}) == len(headers)
+    assert "key-0123456789" not in str(headers)
+
+
+@pytest.mark.parametrize("headers", [(), ("X-Route: a",)])
+def test_the_users_of_an_address_are_no_part_of_what_caches_know_it_by(
+    headers: tuple[str, ...],
+) -> None:
+    def stable(address: str) -> str | None:
+        env = model_environment(headers, _KEY | {"OPENAI_BASE_URL": address})
+        return endpoint(_OPENAI, env).stable_address
+
+    known = stable("https://gateway.test:8443/a@b/v1")
+    assert known is not None
+    assert known.startswith("https://gateway.test:8443/a@b/v1")
+    assert stable("https://user:canary-0123@gateway.test:8443/a@b/v1") == known
+
+
 def test_a_header_that_routes_is_part_of_the_caches_address_and_a_credential_is_not() -> None:
     def stable(*headers: str) -> str | None:
         return endpoint(_OPENAI, model_environment(headers, _KEY)).stable_address
