@@ -29,8 +29,12 @@ _DECLINES: Final = re.compile(
     r"(?P<phrase>no information(?: is)? available|not mentioned)"
     rf"(?: anywhere)?(?: (?:in|from) {_IN_PLACE})?"
 )
-_DECLINED_INSIDE: Final = re.compile(r"\b(?:no information(?: is| was)? available|not mentioned)\b")
-_GOES_ON: Final = re.compile(r"\b(?:but|however|although|though|except|yet|instead)\b")
+_PHRASE: Final = re.compile(r"\b(?:no information(?: is| was)? available|not mentioned)\b")
+_WORD: Final = re.compile(r"[^\W_]+")
+_DECLINING: Final = re.compile(
+    rf"[smt]|re|information|available|mentioned|answer|sorry|unfortunately|given|provided|{_PLACES}"
+)
+"""Words of an answer that declines, besides stop words and those of its question."""
 _APOLOGY: Final = re.compile(
     r"\A(?:(?:(?:i'm|i am|we're|we are) )?(?:very |so )?sorry|unfortunately)(?: but)?(?: |\Z)"
 )
@@ -58,21 +62,27 @@ def abstains_rightly(question: Question, answer: str) -> bool:
     """Whether an answer to a question that has none says so, or says what is expected."""
     plain = _plain(answer)
     is_reference = any(plain == _plain(reference) for reference in question.answers)
-    says_so = abstains(question, answer) or _is_one_sentence_that_declines(answer)
+    says_so = abstains(question, answer) or _declines_what_was_asked(question, answer)
     return holds_expected(question, answer) or is_reference or says_so
 
 
-def _is_one_sentence_that_declines(answer: str) -> bool:
-    """Whether an answer says in one sentence, and nothing else, that something is not mentioned.
+def _declines_what_was_asked(question: Question, answer: str) -> bool:
+    """Whether an answer has one of the phrases, and else only words of its question.
 
-    Of a question without an answer this is right, although it names what was asked for. A sentence
-    that goes on after `but` may answer nevertheless.
+    Of a question without an answer that is right. Any other word may be an answer nevertheless:
+    `She went to Rome, the year is not mentioned.`
     """
-    sentences = [part for part in _SENTENCE_END.split(answer) if any(map(str.isalnum, part))]
-    if len(sentences) != 1:
+    if _PHRASE.search(comparable(answer).casefold()) is None:
         return False
-    plain = _plain(sentences[0])
-    return _DECLINED_INSIDE.search(plain) is not None and _GOES_ON.search(plain) is None
+    from memconform.upstream.extractive import STOP_WORDS  # noqa: PLC0415 - few answers need them
+
+    known = STOP_WORDS.union(_words(question.question))
+    return all(word in known or _DECLINING.fullmatch(word) for word in _words(answer))
+
+
+def _words(text: str) -> list[str]:
+    """Also those of one character, which may be an answer, such as a digit."""
+    return _WORD.findall(comparable(text).casefold())
 
 
 def is_marker(question: Question, answer: str) -> bool:

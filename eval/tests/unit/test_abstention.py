@@ -261,23 +261,50 @@ def test_the_rule_of_locomo_is_the_one_of_its_code() -> None:
     assert not contains_phrase("There is no information on it")
 
 
+_TRIP = Question(id="q", question="When did Dr. Smith go on the trip with Caroline?", abstain=True)
+
+
 @pytest.mark.parametrize(
-    ("answer", "right"),
+    "answer",
     [
-        ("There is no information available about her trip.", True),
-        ("The trip is not mentioned in the conversation.", True),
-        ("It was not mentioned.", True),
-        ("No, not mentioned.", True),
-        ("No information available (in the memories).", True),
-        ("It is not mentioned. She went to Rome.", False),
-        ("The year is not mentioned, but she went to Rome.", False),
-        ("She went to Rome.", False),
-        ("She notmentioned it.", False),
+        "There is no information available about Caroline's trip.",
+        "The trip is not mentioned in the conversation.",
+        "It was not mentioned.",
+        "There was no information available.",
+        "No, not mentioned.",
+        "No information available (in the memories).",
+        "Not mentioned in the provided conversation history.",
+        "I'm sorry, but Dr. Smith's trip is not mentioned.",
     ],
 )
-def test_one_sentence_that_declines_is_right_where_there_is_no_answer(
-    answer: str, *, right: bool
+def test_declining_in_the_words_of_the_question_is_right_where_there_is_no_answer(
+    answer: str,
 ) -> None:
-    """Each was wrong, which looked like a low score; of other questions it is no abstention."""
-    assert abstains_rightly(replace(_PLAIN, answers=(), abstain=True), answer) is right
-    assert abstains(_PLAIN, "There is no information available about her trip.") is False
+    """Each was wrong, which looked like a low score."""
+    assert abstains_rightly(_TRIP, answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is not mentioned. She went to Rome.",
+        "The year is not mentioned, but she went to Rome.",
+        "She went to Rome, the year is not mentioned.",
+        "Rome (the year is not mentioned).",
+        "The trip is not mentioned - she went to Rome.",
+        "It is not mentioned and she went to Rome.",
+        "In 2023, which is not mentioned.",
+        "No information available before 12 May.",
+        "She went on the trip with Caroline.",
+        "The trip is notmentioned.",
+        "5, not mentioned.",
+        "\u516d, not mentioned.",
+    ],
+)
+def test_an_answer_that_says_more_than_its_question_is_no_abstention(answer: str) -> None:
+    """A sentence with the phrase counted as right, whatever else it answered."""
+    assert not abstains_rightly(_TRIP, answer)
+
+
+def test_a_phrase_and_words_of_the_question_are_no_abstention_of_other_questions() -> None:
+    assert not abstains(replace(_TRIP, abstain=False), "The trip is not mentioned.")
