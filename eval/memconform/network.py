@@ -109,6 +109,27 @@ def proxy_for(address: str, env: Mapping[str, str]) -> Proxy | None:
     return None
 
 
+def speaks_tls(address: str, proxy: Proxy | None) -> bool:
+    """Whether TLS is spoken with a server, or with the proxy before it."""
+    return _tls_address(address, proxy) is not None
+
+
+def _tls_address(address: str, proxy: Proxy | None) -> str | None:
+    way = (address,) if proxy is None else (address, proxy.url.lower())
+    return next((each for each in way if each.startswith("https:")), None)
+
+
+def way_to(address: str, env: Mapping[str, str]) -> tuple[Proxy | None, Certificates | None]:
+    """The proxy for a server, and the certificates to trust on the way to it.
+
+    Raises:
+        UsageError: as `proxy_for` and `certificates`; the latter only where TLS is spoken.
+    """
+    proxy = proxy_for(address, env)
+    secure = _tls_address(address, proxy)
+    return proxy, None if secure is None else certificates(env, secure)
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine, in whatever form its address is written."""
     name = host.lower().strip("[]").partition("%")[0].removesuffix(".")

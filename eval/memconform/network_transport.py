@@ -1,11 +1,34 @@
 """A transport of httpx that follows the variables of a shell, as `network.py` reads them."""
 
 import os
+import ssl
 from collections.abc import Mapping
+from typing import Any
 
 import httpx
 
-from memconform.network import Proxy, certificates, proxy_for
+from memconform.network import Certificates, Proxy, speaks_tls, way_to
+
+
+def way_options(
+    library: Any,  # noqa: ANN401 - httpx, or what a vendor uses in its place
+    address: str,
+    proxy: Proxy | None,
+    trusted: Certificates | None,
+) -> dict[str, Any]:
+    """The parameters `verify` and `proxy` of a client or transport that goes this way alone."""
+    if trusted is not None:
+        context = trusted.context()
+    elif speaks_tls(address, proxy):
+        context = library.create_ssl_context(trust_env=False)
+    else:
+        # Nothing needs the system's certificates, which take 30 ms to load.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if proxy is None:
+        return {"verify": context}
+    # Without a context of its own, TLS with the proxy goes by SSL_CERT_FILE, whatever it holds.
+    of_proxy = context if proxy.url.lower().startswith("https:") else None
+    return {"verify": context, "proxy": library.Proxy(proxy.url, ssl_context=of_proxy)}
 
 
 class ShellTransport(httpx.BaseTransport):
@@ -27,14 +50,11 @@ class ShellTransport(httpx.BaseTransport):
             httpx.HTTPError: if it fails on its way.
         """
         address = f"{request.url.scheme}://{request.url.netloc.decode()}"
-        proxy = proxy_for(address, self._env)
+        proxy, trusted = way_to(address, self._env)
         key = request.url.scheme, proxy
         if key not in self._transports:
-            named = certificates(self._env, address) if request.url.scheme == "https" else None
             self._transports[key] = httpx.HTTPTransport(
-                verify=True if named is None else named.context(),
-                proxy=None if proxy is None else proxy.url,
-                trust_env=False,
+                **way_options(httpx, address, proxy, trusted), trust_env=False
             )
         return self._transports[key].handle_request(request)
 

@@ -7,13 +7,13 @@ the service was on this machine.
 
 import inspect
 import logging
-import ssl
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from memconform.llm.http_hooks import EVENT_HOOKS
 from memconform.llm.settings import CONNECT_S, Endpoint
+from memconform.network_transport import way_options
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -38,17 +38,10 @@ def http_client(default: type[Any], endpoint: Endpoint, **options: Any) -> Any: 
     """
     client = next(base for base in default.__mro__ if base.__name__ == "AsyncClient")
     library = sys.modules[client.__module__.partition(".")[0]]
-    verify: ssl.SSLContext | bool = True
-    if endpoint.certificates is not None:
-        verify = endpoint.certificates.context()
-    elif not endpoint.is_secure:
-        # No TLS is spoken: nothing needs the system's certificates, which take 30 ms to load.
-        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return client(
+        **way_options(library, endpoint.url, endpoint.proxy, endpoint.certificates),
         trust_env=False,
         follow_redirects=False,
-        proxy=None if endpoint.proxy is None else endpoint.proxy.url,
-        verify=verify,
         limits=library.Limits(max_connections=None, max_keepalive_connections=_IDLE),
         **options,
     )

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName
-from memconform.network import Certificates, Proxy, certificates, proxy_for, split_address
+from memconform.network import Certificates, Proxy, split_address, way_to
 from memconform.redaction import (
     hide,
     hide_credentials,
@@ -85,11 +85,6 @@ class Endpoint:
     def url(self) -> str:
         """The address that calls are sent to."""
         return self.base_url or _OWN[self.provider]
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether TLS is spoken, with the service or with the proxy."""
-        return any(way.startswith("https:") for way in _way(self.url, self.proxy))
 
     @property
     def variable(self) -> str:
@@ -212,25 +207,19 @@ def service_settings(provider: str, endpoint: Endpoint) -> ModelService:
 def _endpoint(name: ModelName, env: Mapping[str, str], key: str) -> Endpoint:
     base_url, api_version = _base_url(name, env)
     url = base_url or _OWN[name.provider]
-    proxy = proxy_for(url, env)
-    secure = next((way for way in _way(url, proxy) if way.startswith("https:")), None)
+    proxy, trusted = way_to(url, env)
     is_openai = name.provider == "openai"
     return Endpoint(
         base_url,
         key,
         provider=name.provider,
         proxy=proxy,
-        certificates=certificates(env, secure) if secure else None,
+        certificates=trusted,
         headers=_custom_headers(name.provider, env),
         organization=(_header_value(env, "OPENAI_ORG_ID") or None) if is_openai else None,
         project=(_header_value(env, "OPENAI_PROJECT_ID") or None) if is_openai else None,
         api_version=api_version,
     )
-
-
-def _way(url: str, proxy: Proxy | None) -> tuple[str, ...]:
-    """The addresses of a service and of its proxy."""
-    return (url,) if proxy is None else (url, proxy.url.lower())
 
 
 def _value(env: Mapping[str, str], name: str) -> str:

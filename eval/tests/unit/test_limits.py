@@ -4,6 +4,7 @@ import errno
 import os
 import pwd
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,8 @@ from memconform.daemons.environment import for_build, for_daemon
 from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.errors import ExitCode, UsageError, limit_error, limit_hint
 from memconform.llm.cache import CachedReply, ReplyCache
-from memconform.network_transport import ShellTransport
+from memconform.network import Proxy
+from memconform.network_transport import ShellTransport, way_options
 from memconform.user_cache import builds_folder, cache_folder, downloads_folder
 
 
@@ -256,3 +258,23 @@ async def test_an_sdk_without_a_build_needs_no_home(
         capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
     )
     await ensure_built(manifest, tmp_path, "0" * 64, lambda _: None)
+
+
+def test_a_proxy_by_tls_needs_certificates_although_the_server_does_not(tmp_path: Path) -> None:
+    """A download by http named the proxy, and not the file that was missing."""
+    env = {"HTTP_PROXY": "https://127.0.0.1:9", "SSL_CERT_FILE": str(tmp_path / "gone.pem")}
+    with (
+        httpx.Client(transport=ShellTransport(env), trust_env=False) as client,
+        pytest.raises(UsageError) as caught,
+    ):
+        client.get("http://services.invalid/")
+    assert caught.value.code == "bad_certificates"
+    assert "gone.pem" in caught.value.message
+
+
+def test_tls_with_a_proxy_goes_by_a_context_of_ours() -> None:
+    proxy = Proxy("https://proxy.example:3128", "HTTPS_PROXY")
+    options = way_options(httpx, "https://service.example", proxy, None)
+    assert options["proxy"].ssl_context is options["verify"]
+    plain = way_options(httpx, "http://service.example", replace(proxy, url="http://p:1"), None)
+    assert plain["proxy"].ssl_context is None
