@@ -100,6 +100,8 @@ _LIMITS = {
     errno.EFBIG: ("disk_full", "raise the limit of a file's size (`ulimit -f`)"),
 }
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_TEMPORARY = "No usable temporary directory"
+"""How Python's tempfile says it, as if a file was missing."""
 _NO_THREAD = "can't start new thread"
 _NO_MEMORY = re.compile(
     "failed to map segment|Cannot allocate memory|unable to allocate", re.IGNORECASE
@@ -116,6 +118,12 @@ def limit_error(error: BaseException) -> UsageError | None:
 
     The cause and the context of `error` are looked at as well, because libraries wrap errors.
     """
+    if _NO_TEMPORARY in str(error):
+        return UsageError(
+            "no folder for temporary files can be written",
+            code="folder_unwritable",
+            hint="set TMPDIR to a folder that can be written, or raise `ulimit -f`",
+        )
     number = None
     place = ""
     cause: BaseException | None = error

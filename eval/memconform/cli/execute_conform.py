@@ -39,6 +39,7 @@ from memconform.conformance.session import (
 from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.limits import require_room
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
@@ -58,6 +59,9 @@ from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
+
+_CONNECTIONS = 32
+"""To a daemon at a time, at most: some cases ask many questions at once."""
 
 
 def run_conform(options: ConformOptions) -> ExitCode:
@@ -83,6 +87,13 @@ async def _conform(options: ConformOptions) -> ExitCode:
     return gravest([code, ExitCode.DAEMON]) if kept.problems else code
 
 
+def _prepare(runners: Sequence[SdkRunner], variables: dict[str, str], folder: Path) -> None:
+    for runner in runners:
+        runner.use_variables(variables)
+        if runner.managed:
+            require_room(folder, _CONNECTIONS)
+
+
 async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     all_cases = catalog(options.cases)
     entries = select_cases(all_cases, options.profile, options.case)
@@ -90,8 +101,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     selection = describe_selection(options.profile, options.case, options.cases, complete=complete)
     variables = daemon_variables(options.env)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, quiet=options.quiet)
-    for runner, _ in present:
-        runner.use_variables(variables)
+    _prepare([runner for runner, _ in present], variables, options.output)
     targets = [_target(runner.name, reference, variables) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:

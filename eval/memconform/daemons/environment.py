@@ -1,9 +1,10 @@
 """What daemons and builds inherit of the user's shell."""
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from memconform.daemons.limits import why_unwritable
 
 BASE = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
 """What any program needs to run; other variables of the user's shell must be declared."""
@@ -69,11 +70,5 @@ def _without_missing(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_writable(folder: str) -> bool:
-    """Whether files can be made in a folder; a permission says less than an attempt."""
-    if not os.path.isabs(folder):  # noqa: PTH117 - the empty path, too
-        return False
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+    # The empty path, too, is a relative one.
+    return os.path.isabs(folder) and why_unwritable(Path(folder)) is None  # noqa: PTH117

@@ -1,17 +1,75 @@
-"""The limit of open files that connections to a daemon need."""
+"""Limits of a machine that daemons and their connections need: files, disk, memory."""
 
 import resource
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 from memconform.errors import UsageError
 
 OTHER_FILES = 32
 """Of the harness or of a daemon besides connections: streams, pipes, journals, a database."""
+_DISK_BYTES = 32 << 20
+"""What the state of a daemon takes while it is checked, a few times over; with 3 MB all checks
+passed, and with 1 MB some failed as if the daemon was wrong."""
+_MEMORY_BYTES = 384 << 20
+"""Address space of the smallest daemon: with 400 MB all worked, with 200 MB searches failed."""
 
 
-def allow_files(connections: int) -> None:
+def nearest_existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists.
+
+    Below a folder that cannot be searched, asking whether something exists is an error.
+    """
+    for each in (folder, *folder.absolute().parents):
+        with suppress(OSError):
+            if each.exists():
+                return each
+    return Path("/")
+
+
+def why_unwritable(folder: Path) -> OSError | None:
+    """Why no file can be made in a folder; a permission says less than an attempt."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return error
+
+
+def require_room(folder: Path, connections: int) -> None:
+    """Refuse a machine on which a correct daemon would fail checks.
+
+    Args:
+        folder: where daemons keep their state.
+        connections: to one daemon at a time.
+
+    Raises:
+        UsageError: `disk_full`, `out_of_memory` or `too_few_files`.
+    """
+    free = shutil.disk_usage(nearest_existing(folder)).free
+    if free < _DISK_BYTES:
+        raise UsageError(
+            f"{free >> 20} MiB are free at {folder}, and daemons need {_DISK_BYTES >> 20}",
+            code="disk_full",
+            hint="free space, or name another folder by --output",
+        )
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _MEMORY_BYTES:
+        raise UsageError(
+            f"{limit >> 20} MiB of memory are allowed, and a daemon needs {_MEMORY_BYTES >> 20}",
+            code="out_of_memory",
+            hint="raise the limit (`ulimit -v unlimited`)",
+        )
+    allow_files(connections, flag="")
+
+
+def allow_files(connections: int, *, flag: str = "--concurrency") -> None:
     """Raise the soft limit of open files to what so many connections need, if it is lower.
 
-    Daemons inherit it, and each has the other ends of the connections.
+    Daemons inherit it, and each has the other ends of the connections. `flag` sets their number;
+    empty if none does.
 
     Raises:
         UsageError: `too_few_files` if the hard limit is lower.
@@ -24,8 +82,8 @@ def allow_files(connections: int) -> None:
         fewer = hard - OTHER_FILES
         hint = f"raise the limit with `ulimit -n {needed}`"
         raise UsageError(
-            f"{connections} questions at a time need {needed} open files, and {hard} are allowed",
+            f"{connections} requests at a time need {needed} open files, and {hard} are allowed",
             code="too_few_files",
-            hint=f"{hint}, or use --concurrency {fewer}" if fewer > 0 else hint,
+            hint=f"{hint}, or use {flag} {fewer}" if flag and fewer > 0 else hint,
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,9 +1,7 @@
 """The shared brain on disk: one file of documents, complete or absent, that fills every daemon."""
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from memconform.daemons.limits import why_unwritable
 from memconform.errors import UsageError
 from memconform.ingest.documents import Document
 from memconform.records import Failure, Record
@@ -180,11 +179,13 @@ def make_brains_folder(folder: Path) -> None:
     Raises:
         UsageError: `cache_unwritable` if none can be kept there.
     """
+    error: OSError | None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
+        error = why_unwritable(folder)
+    except OSError as raised:
+        error = raised
+    if error is not None:
         raise UsageError(
             f"{folder}: {error.strerror}",
             code="cache_unwritable",

@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memconform.daemons.environment import PROXIES
-from memconform.daemons.limits import OTHER_FILES
+from memconform.daemons.limits import OTHER_FILES, nearest_existing, why_unwritable
 from memconform.daemons.ports import accepts
 from memconform.datasets.sources import data_folder, known_sources
 from memconform.errors import DaemonError, MemconformError, UsageError, limit_error
@@ -181,11 +180,7 @@ def _certificates(env: Mapping[str, str]) -> str:
 
 def _folder(folder: Path, setting: str) -> str:
     """Where something is kept, and how much of it is there."""
-    existing = _existing(folder)
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            pass
-    except OSError as error:
+    if (error := why_unwritable(nearest_existing(folder))) is not None:
         if error.errno is not None and (limit := limit_error(error)):
             raise limit from error
         raise UsageError(
@@ -201,27 +196,8 @@ def _folder(folder: Path, setting: str) -> str:
     )
 
 
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists.
-
-    Below a folder that cannot be searched, asking whether something exists is an error.
-    """
-    for each in (folder, *folder.absolute().parents):
-        with suppress(OSError):
-            if each.exists():
-                return each
-    return Path("/")
-
-
 def _temporary(env: Mapping[str, str]) -> str:
-    try:
-        folder = tempfile.gettempdir()
-    except FileNotFoundError as error:
-        raise UsageError(
-            "no folder for temporary files can be written",
-            code="folder_unwritable",
-            hint="set TMPDIR to a folder that can be written",
-        ) from error
+    folder = tempfile.gettempdir()
     named = env.get("TMPDIR")
     if named and Path(named).absolute() != Path(folder).absolute():
         raise _warning(
@@ -235,7 +211,7 @@ def _temporary(env: Mapping[str, str]) -> str:
 def _disk(machine: Machine, output: Path) -> str:
     details = []
     for folder in (output, builds_folder(), Path(tempfile.gettempdir())):
-        existing = _existing(folder)
+        existing = nearest_existing(folder)
         free = machine.free(existing)
         details.append(f"{free / 2**30:,.1f} GiB at {existing}")
         if free < _FEW_BYTES:

@@ -6,6 +6,7 @@ import pwd
 import resource
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -278,3 +279,36 @@ def test_tls_with_a_proxy_goes_by_a_context_of_ours() -> None:
     assert options["proxy"].ssl_context is options["verify"]
     plain = way_options(httpx, "http://service.example", replace(proxy, url="http://p:1"), None)
     assert plain["proxy"].ssl_context is None
+
+
+@pytest.mark.parametrize(
+    ("free", "memory", "code"),
+    [
+        (1 << 20, resource.RLIM_INFINITY, "disk_full"),
+        (1 << 30, 200 << 20, "out_of_memory"),
+        (1 << 30, resource.RLIM_INFINITY, "too_few_files"),
+    ],
+)
+def test_a_machine_on_which_a_correct_daemon_fails_is_refused(
+    free: int, memory: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`conform` on a full disk, and with little memory, said NOT conformant."""
+    allowed = {resource.RLIMIT_AS: (memory, memory), resource.RLIMIT_NOFILE: (20, 20)}
+    monkeypatch.setattr("memconform.daemons.limits.resource.getrlimit", allowed.__getitem__)
+    monkeypatch.setattr("memconform.daemons.limits.shutil.disk_usage", lambda _: Mock(free=free))
+    with pytest.raises(UsageError) as caught:
+        limits.require_room(tmp_path / "results", 32)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+def test_this_machine_has_room(tmp_path: Path) -> None:
+    limits.require_room(tmp_path / "results", 1)
+
+
+def test_no_folder_for_temporary_files_is_no_bug() -> None:
+    """`ulimit -f 0` ended in `internal_error`."""
+    error = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+    found = limit_error(error)
+    assert found is not None
+    assert found.code == "folder_unwritable"

@@ -36,8 +36,7 @@ _OTHERS = {
     "conformance/disk.py": "documents that are put under a daemon's state folder",
     "replay/manifest.py": "an empty file that is locked while a replay runs",
     "conformance/fixture.py": "a document that no brain may reach",
-    "daemons/environment.py": "nothing, into a folder that is tried",
-    "runs/machine.py": "nothing, into a folder that is tried",
+    "daemons/limits.py": "nothing, into a folder that is tried",
 }
 """Who writes besides, and what."""
 
