@@ -72,6 +72,7 @@ class _Verbs(LazyGroup):
         ExitCode.DAEMON: "a daemon failed, so that there is no verdict",
         ExitCode.NOTHING_SELECTED: "nothing selected",
         ExitCode.INCONCLUSIVE: "inconclusive",
+        ExitCode.BUDGET: "the budget for language models is spent",
     },
 )
 @click.version_option(__version__, prog_name="memconform", cls=Option)

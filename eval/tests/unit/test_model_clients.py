@@ -200,6 +200,7 @@ async def test_a_service_that_is_gone_is_named_with_its_variable() -> None:
     with pytest.raises(ServiceDownError) as raised:
         await _ask("openai:gpt-4o-2024-08-06", _env(gone.address))
     assert raised.value.hint == "check the address that OPENAI_BASE_URL holds, and the network"
+    assert f"{gone.address}/v1 (OPENAI_BASE_URL)" in raised.value.message
 
 
 async def test_a_wrong_key_is_named_with_its_variable() -> None:
