@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memconform.fuzzing.answers import ProgramAnswer
@@ -196,6 +197,20 @@ class Search:
         resets = {name: requests for name, requests in resets.items() if requests}
         found = sorted(self.found, key=lambda item: rank(item.difference.rule))
         return FuzzResult(self.examples, self._requests, tuple(found), resets)
+
+    def drop_calls(self) -> None:
+        """Leave out each call of the smallest program without which it shows the same.
+
+        Hypothesis may stop before: five calls were left of which one mattered. What it tries also
+        depends on the constants of all modules that are imported.
+        """
+        if self._smallest is None:
+            return
+        for index in reversed(range(len(self._smallest.program.calls))):
+            program = self._smallest.program
+            calls = program.calls[:index] + program.calls[index + 1 :]
+            with suppress(DisagreementError):
+                self.run_example(replace(program, calls=calls))
 
     def repeat(self) -> None:
         """Repeat the last minimal program, and record whether the answers are wrong each time."""

@@ -162,4 +162,7 @@ def _search_once(
     )(run_example)
     with suppress(DisagreementError, Flaky, StoppedError):
         seed(seed_value)(run_example)()
+    if Phase.shrink in phases:
+        with suppress(StoppedError):
+            search.drop_calls()
     search.finish_shrinking()

@@ -28,6 +28,7 @@ from memconform.fuzzing import searching
 from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.comparing import AnswerDifference, compare_answers, group_by_answer
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
+from memconform.fuzzing.judging import PeerJudge
 from memconform.fuzzing.pools import TEXTS
 from memconform.fuzzing.programs import BRAIN, Call, Program
 from memconform.fuzzing.searching import Disagreement
@@ -410,3 +411,34 @@ def test_a_daemon_that_is_lost_once_is_not_an_agreement(monkeypatch: pytest.Monk
             tried=lambda: None,
             stop=threading.Event(),
         )
+
+
+class _DisagreesOnSearch:
+    """A runner that answers a search by its name; all else like every other."""
+
+    def __init__(self, target: FuzzTarget) -> None:
+        self._name = target.address
+        self.resets: dict[str, int] = {}
+
+    def run(self, program: Program) -> list[ProgramAnswer]:
+        return [_json(self._name if call.route == "search" else {}) for call in program.calls]
+
+    def close(self) -> None:
+        pass
+
+
+def test_calls_that_hypothesis_leaves_in_a_program_are_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(searching, "ProgramRunner", _DisagreesOnSearch)
+    targets = {name: FuzzTarget(f"http://{name}") for name in ("one", "two")}
+    search = searching.Search(targets, PeerJudge(), lambda: None, threading.Event())
+    calls = [Call(name, "GET", "/") for name in ("brain", "search", "brain", "brains", "search")]
+    with contextlib.suppress(searching.DisagreementError):
+        search.run_example(Program(tuple(calls)))
+
+    search.drop_calls()
+    search.finish_shrinking()
+    search.close()
+
+    assert [call.route for call in search.found[0].program.calls] == ["search"]
