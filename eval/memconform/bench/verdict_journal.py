@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
+from memconform.concurrency import interruption
 from memconform.errors import MemconformError
 from memconform.records import Record
-from memconform.runs.loop import interruption
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 

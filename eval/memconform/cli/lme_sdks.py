@@ -11,6 +11,7 @@ from memconform.cli.lme_ports import port_of, require_ports
 from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.values import configure_runner, daemon_variables
 from memconform.client.timing import Timeouts
+from memconform.concurrency import is_cancelled
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Launch, SdkRunner
@@ -18,7 +19,6 @@ from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import require_own_brain
 from memconform.printing.output import echo
 from memconform.replay.filter_probe import honours_session_filter
-from memconform.runs.loop import is_cancelled
 
 _BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25)
 """The mode without `--retrieval-mode`: the first that every SDK claims."""

@@ -1,27 +1,24 @@
 """Reads and judges what was retrieved: one reader and one judge for every SDK."""
 
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Protocol
 
 from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
 from memconform.reading.prompts import DECLINES
-from memconform.reading.reader import CallTotals, Reader, Reading
+from memconform.reading.reader import CallTotals
 from memconform.records import Failure
-from memconform.replay.evidence import Evidence, evidence_text, select_evidence
+from memconform.replay.evidence import evidence_text, select_evidence
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
-from memconform.runs.loop import work_through
 from memconform.scoring.abstention import abstains, abstains_rightly
+from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
 from memconform.scoring.error_text import error_message
-from memconform.scoring.judge.records import unfinished_votes, votes_of
-from memconform.scoring.scorer import DaemonResponse
+from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
 
 
@@ -33,109 +30,109 @@ class RecordSource(Protocol):
     def __getitem__(self, question: str, /) -> RetrievalRecord: ...
 
 
-@dataclass(slots=True)
 class Answering:
     """Answers and judges the questions of one part."""
 
-    plan: ReplayPlan
-    records: RecordSource
-    """Of the questions that were measured."""
-    failures: Mapping[str, Failure]
-    """Of the others."""
-    reader: CallTotals
-    """What the reader's calls are added to."""
-    halted: HaltingError | None = None
-    """Why no further call is made."""
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        records: RecordSource,
+        failures: Mapping[str, Failure],
+        reader: CallTotals,
+    ) -> None:
+        """Answer what was retrieved.
+
+        Args:
+            plan: of the replay.
+            records: of the questions that were measured.
+            failures: why others were not, by question.
+            reader: what the reader's calls are added to.
+        """
+        self._plan = plan
+        self._records = records
+        self._failures = failures
+        self._reader = reader
+        self._engine = ScoringEngine(plan.judge or WordScorer(), plan.reader)
+
+    @property
+    def halted(self) -> HaltingError | None:
+        """Why no further call is made, once that is so."""
+        return self._engine.halted
 
     async def run(self) -> AsyncGenerator[LmeQuestion, None]:
         """Yield the questions as they are done."""
-        questions = iter(self.plan.questions)
-        async with aclosing(work_through(questions, self._answer, self.plan.concurrency)) as done:
-            async for question in done:
-                yield question
+        tasks = map(self._task, self._plan.questions)
+        scored = self._engine.score_all(tasks, self._plan.concurrency)
+        async with aclosing(scored) as answers:
+            async for answer in answers:
+                if answer.reading is not None:
+                    self._reader.merge(answer.reading.reader)
+                yield _scored(answer)
 
-    async def _answer(self, question: Question) -> LmeQuestion:
-        if question.id not in self.records:
-            return unmeasured(question, self.failures[question.id])
-        record = self.records[question.id]
+    def _task(self, question: Question) -> ScoringTask[LmeQuestion]:
+        if question.id not in self._records:
+            why = self._failures[question.id]
+            return ScoringTask(key=unmeasured(question, why), question=question, failure=why)
+        record = self._records[question.id]
         row = _with_retrieval(question, record)
-        if record.answer is not None:
-            return await self._judge(question, row, record.answer)
+        if (own := record.answer) is not None:
+            message = error_message(question, own)
+            failure = None if message is None else Failure(code="error_text", message=message)
+            return ScoringTask(key=row, question=question, text=own, failure=failure)
         evidence = select_evidence(
-            hits_of(self.plan, record), question.question, self.plan.settings.evidence_tokens
+            hits_of(self._plan, record), question.question, self._plan.settings.evidence_tokens
         )
         row = row.model_copy(update={"shown": evidence.shown, "left_out": evidence.left_out})
         if not evidence.passages:
             # Whatever a model said, it could not know.
-            return await self._judge(question, row, DECLINES)
-        if self.plan.reader is None:
-            return await self._judge(question, row, evidence_text(evidence.passages))
-        return await self._read(self.plan.reader, question, row, evidence)
+            return ScoringTask(key=row, question=question, text=DECLINES)
+        if self._plan.reader is None:
+            text = evidence_text(evidence.passages)
+            return ScoringTask(key=row, question=question, text=text)
+        return ScoringTask(key=row, question=question, passages=evidence.passages)
 
-    async def _read(
-        self, reader: Reader, question: Question, row: LmeQuestion, evidence: Evidence
-    ) -> LmeQuestion:
-        if self.halted is not None:
-            return _failed(row, self.halted.code, self.halted.message)
-        started = time.perf_counter()
-        reading = await reader.read(
-            question.question,
-            question.question_date,
-            evidence.passages,
-            partial(error_message, question),
-        )
-        self.reader.merge(reading.reader)
-        if reading.answer is None:
-            return self._unread(row, reading)
-        is_cached = reading.reader.calls == reading.reader.cached
+
+class WordScorer:
+    """Compares an answer with the references as whole words, where no judge is asked."""
+
+    name = "words"
+    in_process = True
+
+    def require_scorable(self, questions: Iterable[Question]) -> None:
+        """Every question has references, or has none and asks to abstain."""
+
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
+        """1 if the answer matches, else 0."""
+        if matches_exactly(question, response.text):
+            return Score(1.0, QuestionStatus.CORRECT)
+        return Score(0.0, QuestionStatus.INCORRECT)
+
+
+def _scored(answer: ScoredAnswer[LmeQuestion]) -> LmeQuestion:
+    row, question, text = answer.task.key, answer.task.question, answer.text
+    if text is not None:
+        matches = matches_exactly(question, text)
+        row = row.model_copy(update={"answer": text, "exact_match": matches})
+    if answer.reading is not None and text is not None:
         row = row.model_copy(
             update={
-                "served_model": reading.served_model,
-                "reader_ms": None if is_cached else (time.perf_counter() - started) * 1e3,
+                "served_model": answer.reading.served_model,
+                "reader_ms": answer.reader_ms,
             }
         )
-        return await self._judge(question, row, reading.answer)
-
-    def _unread(self, row: LmeQuestion, reading: Reading) -> LmeQuestion:
-        error = reading.failure
-        if isinstance(error, HaltingError):
-            self.halted = error
-        return _failed(row, error.code if error else "no_answer", error.message if error else "")
-
-    async def _judge(self, question: Question, row: LmeQuestion, answer: str) -> LmeQuestion:
-        matches = matches_exactly(question, answer)
-        row = row.model_copy(update={"answer": answer, "exact_match": matches})
-        if (message := error_message(question, answer)) is not None:
-            return _failed(row, "error_text", message)
-        if self.plan.judge is None:
-            return row.model_copy(update={"judge_verdict": _verdict(question, passed=matches)})
-        if self.halted is not None:
-            return _failed(row, self.halted.code, self.halted.message)
-        started = time.perf_counter()
-        try:
-            score = await self.plan.judge.score(
-                question, DaemonResponse(text=answer, kind="answer")
-            )
-        except HaltingError as error:
-            self.halted = error
-            row = _failed(row, error.code, error.message)
-            return row.model_copy(update={"votes": unfinished_votes(error)})
-        elapsed = (time.perf_counter() - started) * 1e3
-        votes = votes_of(score.detail)
-        verdict: JudgeVerdict = (
-            _verdict(question, passed=score.status is QuestionStatus.CORRECT)
-            if score.status.measured
-            else "judge_error"
-        )
-        return row.model_copy(
-            update={
-                "judge_verdict": verdict,
-                "code": "" if score.status.measured else "judge_error",
-                "reason": score.reason,
-                "votes": votes,
-                "judge_ms": None if all(vote.cached for vote in votes) else elapsed,
-            }
-        )
+    if answer.failure is not None:
+        return _failed(row, answer.failure).model_copy(update={"votes": answer.votes})
+    score = answer.score
+    assert score is not None  # noqa: S101 - for mypy: without a failure there is a score
+    return row.model_copy(
+        update={
+            "judge_verdict": _verdict(question, score.status),
+            "code": "" if score.status.measured else "judge_error",
+            "reason": score.reason,
+            "votes": answer.votes,
+            "judge_ms": answer.judge_ms,
+        }
+    )
 
 
 def unmeasured(question: Question, failure: Failure) -> LmeQuestion:
@@ -198,11 +195,15 @@ def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
     )
 
 
-def _failed(row: LmeQuestion, code: str, message: str) -> LmeQuestion:
-    return row.model_copy(update={"judge_verdict": "not_run", "code": code, "reason": message})
+def _failed(row: LmeQuestion, failure: Failure) -> LmeQuestion:
+    failed = {"judge_verdict": "not_run", "code": failure.code, "reason": failure.message}
+    return row.model_copy(update=failed)
 
 
-def _verdict(question: Question, *, passed: bool) -> JudgeVerdict:
+def _verdict(question: Question, status: QuestionStatus) -> JudgeVerdict:
+    if not status.measured:
+        return "judge_error"
+    passed = status is QuestionStatus.CORRECT
     if question.abstain:
         return "abstain_correct" if passed else "abstain_incorrect"
     return "correct" if passed else "incorrect"

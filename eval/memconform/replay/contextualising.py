@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
 from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
@@ -13,7 +14,6 @@ from memconform.llm.replies import decode_reply
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
-from memconform.runs.loop import work_through
 
 PROMPT_VERSION = "context-1"
 """Changed with every change of the wording: cached replies are of a version."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memconform.concurrency import interruption, is_cancelled
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.parity.records import ParityVerdict
@@ -30,7 +31,6 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.report_builder import ResultBuilder
 from memconform.replay.retrieval import PartRetrieval
-from memconform.runs.loop import interruption, is_cancelled
 from memconform.storage.writing import replacing
 
 

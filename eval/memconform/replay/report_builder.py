@@ -1,7 +1,6 @@
 """From the questions of one part to its result."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
@@ -28,6 +27,7 @@ from memconform.replay.records import (
 from memconform.replay.stored import lme_scores
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.retrieval import metrics
+from memconform.scoring.statuses import failure_lines
 from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin
@@ -119,7 +119,9 @@ class ResultBuilder:
                 judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
             ),
             short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
-            failures=_failures(rows),
+            failures=failure_lines(
+                (row.code, row.id, row.reason) for row in rows if not row.measured
+            ),
             incident=Incident.of(self.errors[0]) if self.errors else None,
             mode_rule=plan.mode_rule if part.control is None else None,
             questions=rows,
@@ -194,13 +196,3 @@ def _judge_cost(rows: Sequence[LmeQuestion]) -> RoleCost:
         output_tokens=sum(vote.output_tokens for vote in votes),
         cost_usd=sum(vote.cost_usd for vote in votes),
     )
-
-
-def _failures(rows: Sequence[LmeQuestion]) -> list[str]:
-    """One line for each kind of failure, with its count and first occurrence."""
-    failed = [row for row in rows if not row.measured]
-    first = {row.code: row for row in reversed(failed)}
-    return [
-        f"{count} of {code}, the first {first[code].id}: {first[code].reason}"
-        for code, count in Counter(row.code for row in failed).most_common()
-    ]

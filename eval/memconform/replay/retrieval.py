@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memconform.bench.daemon_session import daemon_session
 from memconform.client.failures import CallError
+from memconform.concurrency import work_through
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
@@ -21,7 +22,6 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
 from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
-from memconform.runs.loop import work_through
 
 _VERIFY_EVERY = 50
 """Questions between two verifications of the index; a resume repeats at most this many."""

@@ -9,6 +9,7 @@ from itertools import chain
 
 from memconform.client.client import ContractClient
 from memconform.client.recorder import keep_bodies
+from memconform.concurrency import interruption, is_cancelled
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.daemons.limits import allow_files
@@ -31,7 +32,6 @@ from memconform.runs.events import (
     RunStarted,
 )
 from memconform.runs.journal import Journal
-from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import (
     advise,

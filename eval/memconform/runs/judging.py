@@ -4,10 +4,11 @@ import asyncio
 from typing import Protocol
 
 from memconform.datasets.model import Question
-from memconform.llm.chat import HaltingError, merge_halts
+from memconform.llm.chat import HaltingError
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
+from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.scorer import DaemonResponse, Scorer, TextKind
 from memconform.scoring.statuses import QuestionStatus
 
@@ -33,11 +34,15 @@ class JudgementQueue:
 
     def __init__(self, scorer: Scorer, journal: Journal) -> None:
         self._scorer = scorer
+        self._engine = ScoringEngine(scorer)
         self._journal = journal
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.halted: HaltingError | None = None
+
+    @property
+    def halted(self) -> HaltingError | None:
         """Why nothing more is judged, once that is so."""
+        return self._engine.halted
 
     async def judge(
         self,
@@ -98,11 +103,10 @@ class JudgementQueue:
         response: DaemonResponse,
         on_judged: JudgementCallback | None,
     ) -> None:
-        try:
-            score = await self._scorer.score(question, response)
-        except HaltingError as error:
+        task = ScoringTask(key=None, question=question, text=response.text, kind=response.kind)
+        score = (await self._engine.score(task)).score
+        if score is None:
             # No other answer can be judged either: this one stays unjudged, and is resumed.
-            self.halted = merge_halts(self.halted, error)
             return
         self._journal.write(JudgementRecord.of(score, row=row, attempt=attempt, id=question.id))
         if on_judged is not None and score.status.measured:

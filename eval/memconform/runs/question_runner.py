@@ -15,6 +15,7 @@ from memconform.client.failures import (
 )
 from memconform.client.recorder import Exchange, keep_bodies, record_exchanges
 from memconform.client.shape import shape
+from memconform.concurrency import work_through
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon
@@ -33,7 +34,6 @@ from memconform.runs.checkpoints import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.judging import JudgementQueue, stored_response
-from memconform.runs.loop import work_through
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFingerprint

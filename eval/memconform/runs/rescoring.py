@@ -3,11 +3,12 @@
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memconform.concurrency import work_through
 from memconform.datasets.model import Question
 from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.reasoning import strip_reasoning as without_reasoning
@@ -15,12 +16,10 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
-from memconform.llm.chat import HALTING_CODES, HaltingError, merge_halts
+from memconform.llm.chat import HALTING_CODES, HaltingError
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
-from memconform.runs.judging import stored_response
-from memconform.runs.loop import work_through
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
 from memconform.runs.reading import read_summary
@@ -28,6 +27,7 @@ from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scenarios import SCENARIOS
+from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Score, Scorer
 from memconform.scoring.statuses import QuestionStatus
@@ -180,20 +180,15 @@ async def _judged(
     Several at a time, if the scorer calls a service. After an error that concerns all calls the
     rest come unjudged, each with that error. `same` says whether the settings are the run's own.
     """
-    halted: HaltingError | None = None
+    engine = ScoringEngine(plan.scorer)
 
     async def judge(numbered: tuple[int, AttemptRecords]) -> tuple[int, AttemptRecords]:
-        nonlocal halted
         _, attempt = numbered
-        try:
-            if halted is None:
-                await _judge_again(plan, attempt, questions, same=same)
-                return numbered
-        except HaltingError as error:
-            halted = merge_halts(halted, error)
-        if attempt.answer is not None:
+        task = _task(plan, attempt, questions, same=same)
+        if task is not None:
+            scored = await engine.score(task)
             # An old judgement is another scorer's.
-            attempt.judgement = None
+            attempt.judgement = _judgement(attempt, scored.score) if scored.score else None
         return numbered
 
     attempts = enumerate(read_attempts(journal, trusting=True))
@@ -204,14 +199,17 @@ async def _judged(
         async for number, attempt in judged:
             done[number] = attempt
             while following in done:
-                yield done.pop(following), halted
+                yield done.pop(following), engine.halted
                 following += 1
 
 
-async def _judge_again(
+def _task(
     plan: Plan, attempt: AttemptRecords, questions: dict[int, Question], *, same: bool
-) -> None:
-    """Judge an attempt, again or for the first time, if it has an answer."""
+) -> ScoringTask[None] | None:
+    """What is judged of an attempt, again or for the first time.
+
+    None if it has no answer, or none that could be judged, which the attempt then says.
+    """
     scenario = SCENARIOS[plan.settings.scenario]
     question = questions.get(attempt.row)
     if question is None or question.id != attempt.question_id:
@@ -223,32 +221,36 @@ async def _judge_again(
         )
     answer = attempt.answer
     if answer is None:
-        return
+        return None
     if answer.redacted:
         # The stored text is masked, and the mask may hide part of the expected text. The judgement
         # of the text itself stays, unless it was made by other rules.
         if not same:
             reason = "the answer was stored with secrets masked, and cannot be judged anew"
-            masked = Score(None, QuestionStatus.JUDGE_ERROR, reason)
-            attempt.judgement = JudgementRecord.of(
-                masked, row=attempt.row, attempt=attempt.attempt, id=question.id
-            )
-        return
+            attempt.judgement = _judgement(attempt, _unjudged(reason))
+        return None
     if not is_applicable(question, scenario):
         raise UsageError(
             f"question {question.id!r} now abstains, which {scenario.name} cannot measure",
             code="dataset_changed",
             hint="keep the question's original value of abstain",
         )
-    response = stored_response(answer, scenario.text_kind)
-    if plan.settings.strip_reasoning and response.kind == "answer":
-        response = replace(response, text=without_reasoning(response.text))
-    if response.text or not answer.text:
-        score = await plan.scorer.score(question, response)
-    else:
-        score = Score(None, QuestionStatus.JUDGE_ERROR, ONLY_REASONING)
-    attempt.judgement = JudgementRecord.of(
-        score, row=attempt.row, attempt=attempt.attempt, id=question.id
+    text = answer.text
+    if plan.settings.strip_reasoning and scenario.text_kind == "answer":
+        text = without_reasoning(text)
+        if answer.text and not text:
+            attempt.judgement = _judgement(attempt, _unjudged(ONLY_REASONING))
+            return None
+    return ScoringTask(key=None, question=question, text=text, kind=scenario.text_kind)
+
+
+def _unjudged(reason: str) -> Score:
+    return Score(None, QuestionStatus.JUDGE_ERROR, reason)
+
+
+def _judgement(attempt: AttemptRecords, score: Score) -> JudgementRecord:
+    return JudgementRecord.of(
+        score, row=attempt.row, attempt=attempt.attempt, id=attempt.question_id
     )
 
 

@@ -1,5 +1,7 @@
 """The statuses in which a question can end."""
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -29,3 +31,20 @@ class QuestionStatus(StrEnum):
 
 PASS_THRESHOLD = 0.5
 """The lowest score at which a question passes."""
+
+
+def failure_lines(failures: Iterable[tuple[str, str, str]]) -> list[str]:
+    """One line for each kind of failure, with its count and first occurrence.
+
+    `failures` are each a kind, such as an error code, the id of the question, and a message.
+    """
+    found = list(failures)
+    first = {kind: f"{question}: {message}" for kind, question, message in reversed(found)}
+    counts = Counter(kind for kind, _, _ in found)
+    return [f"{count} of {kind}, the first {first[kind]}" for kind, count in counts.most_common()]
+
+
+def judge_failure(question: str, reason: str) -> tuple[str, str, str]:
+    """A failure for `failure_lines`, from a judge's reason of the form `kind: message`."""
+    kind, _, message = reason.partition(":")
+    return kind, question, message.strip()

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from memconform.runs.loop import work_through
+from memconform.concurrency import work_through
 
 
 async def _double(item: int) -> int:

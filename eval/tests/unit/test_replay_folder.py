@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from memconform.concurrency import interruption
 from memconform.errors import UsageError
 from memconform.replay.manifest import RunManifest, require_continuable
-from memconform.runs.loop import interruption
 from memconform.storage.provenance import HostOrigin
 from tests.unit.lme_results import SETTINGS
 

@@ -10,7 +10,8 @@ from memconform.fakes.wire import serving
 from tests.adversarial.inprocess import write_dataset
 
 _ROOMS = {
-    *("cli", "client", "contract", "daemons", "datasets", "errors", "ingest", "llm", "network"),
+    *("cli", "client", "concurrency", "contract", "daemons", "datasets", "errors", "ingest"),
+    *("llm", "network"),
     *(
         "printing",
         "records",

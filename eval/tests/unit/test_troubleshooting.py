@@ -27,8 +27,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     # The only unmeasured status that a scorer may give (scoring/scorer.py); others are of runs.
     ("runs/stages.py", "status.value"): ("judge_error",),
     # All others pass on the code of an error, a Failure or an Incident that was made elsewhere.
-    ("bench/answering/engine.py", "**about"): (),  # what was shown, no code
-    ("bench/answering/engine.py", "error.code"): (),
+    ("bench/answering/engine.py", "failure.code"): (),
     ("bench/answering/records.py", "failure.code"): (),
     ("bench/answering/report_builder.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
@@ -51,9 +50,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("llm/providers.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
-    ("replay/answering.py", "error.code"): (),
     ("replay/answering.py", "failure.code"): (),
-    ("replay/answering.py", "self.halted.code"): (),
     ("replay/contextualising.py", "error.code"): (),
     ("replay/engine.py", "error.code"): (),
     ("replay/extraction.py", "error.code"): (),
@@ -62,6 +59,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay/retrieval.py", "self.halted.code"): (),
     ("replay/tool_loop.py", "error.code"): (),
     ("reports/overview/replays.py", "question.code"): (),
+    ("scoring/engine.py", "error.code"): (),
     ("runs/remedies.py", "call.code"): (),
     ("runs/remedies.py", "getattr(error, 'code', '')"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry

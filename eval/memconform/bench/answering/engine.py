@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from memconform.bench.answering.plan import (
@@ -17,16 +15,11 @@ from memconform.bench.answering.plan import (
 )
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
-from memconform.errors import MemconformError
-from memconform.llm.chat import HaltingError
+from memconform.concurrency import interruption
 from memconform.reading.passages import PassageSelection
 from memconform.reading.prompts import DECLINES
-from memconform.reading.reader import Reading
 from memconform.records import Failure
-from memconform.runs.loop import interruption, work_through
-from memconform.scoring.error_text import error_message
-from memconform.scoring.judge.records import unfinished_votes, votes_of
-from memconform.scoring.scorer import DaemonResponse
+from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder
 
@@ -59,94 +52,64 @@ async def answer_questions(
     yield builder.write(folder)
 
 
-@dataclass(slots=True)
-class _ArmState:
-    """Whether an arm ended early, and why."""
-
-    error: MemconformError | None = None
-
-
 async def _answers(
     plan: AnswerPlan, arm: Arm, builder: AnswerReportBuilder
 ) -> AsyncGenerator[AnswerRecord, None]:
-    state = _ArmState()
+    engine = ScoringEngine(plan.judge, plan.reader)
+    tasks = (_scoring_task(plan, arm, task) for task in plan.tasks)
+    async with aclosing(engine.score_all(tasks, _AT_ONCE)) as answered:
+        async for each in answered:
+            if each.reading is not None:
+                builder.count(arm.name, each.reading)
+            # What was not reached is listed with the error that ended the arm.
+            if each.reading or each.task.failure or each.text is not None:
+                yield _record(arm, each)
+    if engine.halted is not None:
+        builder.errors[arm.name] = engine.halted
 
-    async def answer(task: AnswerTask) -> AnswerRecord | None:
-        return None if state.error is not None else await _answer(plan, arm, task, builder, state)
 
-    async with aclosing(work_through(iter(plan.tasks), answer, _AT_ONCE)) as answers:
-        async for record in answers:
-            if record is not None:
-                yield record
-    if state.error is not None:
-        builder.errors[arm.name] = state.error
+_Shown = tuple[AnswerTask, PassageSelection]
 
 
-async def _answer(
-    plan: AnswerPlan, arm: Arm, task: AnswerTask, builder: AnswerReportBuilder, state: _ArmState
-) -> AnswerRecord:
-    """Answer one question in one arm, and have the answer judged."""
-    question = task.question
+def _scoring_task(plan: AnswerPlan, arm: Arm, task: AnswerTask) -> ScoringTask[_Shown]:
+    """What the reader is shown, or the answer if it needs no reader."""
+    question, nothing = task.question, PassageSelection((), 0)
     if (failure := unanswerable(arm, task)) is not None:
-        return AnswerRecord.unanswered(arm.name, question, failure)
-    shown, reading = await _read(plan, arm, task)
-    builder.count(arm.name, reading)
+        return ScoringTask(key=(task, nothing), question=question, failure=failure)
+    if arm.is_daemons_own or arm.control == "always-abstain":
+        text = arm.own_answer(question.id) if arm.is_daemons_own else DECLINES
+        return ScoringTask(key=(task, nothing), question=question, text=text)
+    conversation = plan.conversations[task.haystack]
+    settings = plan.settings
+    shown = shown_passages(arm, task, conversation, settings.level, settings.reader)
+    return ScoringTask(
+        key=(task, shown or nothing),
+        question=question,
+        passages=None if shown is None else shown.passages,
+    )
+
+
+def _record(arm: Arm, answer: ScoredAnswer[_Shown]) -> AnswerRecord:
+    task, shown = answer.task.key
+    if answer.task.failure is not None:
+        return AnswerRecord.unanswered(arm.name, task.question, answer.task.failure)
     about: dict[str, Any] = {
         "shown": [passage.id for passage in shown.passages],
         "left_out": shown.left_out,
         "gold_shown": None if arm.is_daemons_own else is_gold_shown(task, shown),
     }
-    if reading.answer is None:
-        error = reading.failure
-        if reading.halted:
-            state.error = error
-        failure = _failure(error) if error else Failure(code="no_answer", message="")
-        return AnswerRecord.unanswered(arm.name, question, failure, **about)
-    record = AnswerRecord(
+    failure = answer.failure or Failure(code="", message="")
+    if answer.text is None:
+        return AnswerRecord.unanswered(arm.name, task.question, failure, **about)
+    return AnswerRecord(
         arm=arm.name,
-        question=question.id,
-        category=question.category,
-        status=QuestionStatus.NOT_RUN,
-        reason="",
-        answer=reading.answer,
-        served_model=reading.served_model,
+        question=task.question.id,
+        category=task.question.category,
+        status=answer.score.status if answer.score else QuestionStatus.NOT_RUN,
+        code=failure.code,
+        reason=answer.score.reason if answer.score else failure.message,
+        answer=answer.text,
+        served_model=answer.reading.served_model if answer.reading else "",
+        votes=answer.votes,
         **about,
     )
-    try:
-        score = await plan.judge.score(question, DaemonResponse(text=reading.answer, kind="answer"))
-    except HaltingError as error:
-        state.error = error
-        return record.model_copy(
-            update={
-                "code": error.code,
-                "reason": error.message,
-                "votes": unfinished_votes(error),
-            }
-        )
-    return record.model_copy(
-        update={
-            "status": score.status,
-            "reason": score.reason,
-            "votes": votes_of(score.detail),
-        }
-    )
-
-
-async def _read(plan: AnswerPlan, arm: Arm, task: AnswerTask) -> tuple[PassageSelection, Reading]:
-    """What the reader is shown, and its answer."""
-    if arm.is_daemons_own:
-        return PassageSelection((), 0), Reading(answer=arm.own_answer(task.question.id))
-    if arm.control == "always-abstain":
-        return PassageSelection((), 0), Reading(answer=DECLINES)
-    conversation = plan.conversations[task.haystack]
-    settings, question = plan.settings, task.question
-    shown = shown_passages(arm, task, conversation, settings.level, settings.reader)
-    passages = None if shown is None else shown.passages
-    reading = await plan.reader.read(
-        question.question, question.question_date, passages, partial(error_message, question)
-    )
-    return shown or PassageSelection((), 0), reading
-
-
-def _failure(error: MemconformError) -> Failure:
-    return Failure(code=error.code, message=error.message)

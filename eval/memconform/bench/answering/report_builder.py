@@ -24,6 +24,7 @@ from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
 from memconform.reading.reader import CallTotals, Reading
 from memconform.records import Failure, Incident
+from memconform.scoring.statuses import failure_lines
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
@@ -148,7 +149,11 @@ class AnswerReportBuilder:
             f1=self._f1(records),
             use=self._use(arm, records),
             statuses=dict(Counter(record.status for record in records)),
-            failures=_failures(records),
+            failures=failure_lines(
+                (record.code or record.status.value, record.question, record.reason)
+                for record in records
+                if not record.status.measured
+            ),
             cut=sum(record.left_out > 0 for record in records),
             incident=Incident.of(self.errors[arm.name]) if arm.name in self.errors else None,
             other_retrieval=sum(arm.is_from_other_items(question.id) for question in questions)
@@ -203,14 +208,3 @@ class AnswerReportBuilder:
         if any(record.code not in known for record in unmeasured):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
-
-
-def _failures(records: Sequence[AnswerRecord]) -> list[str]:
-    """One line for each kind of failure, with its count and first occurrence."""
-    failed = [record for record in records if not record.status.measured]
-    kinds = {record.question: record.code or record.status.value for record in failed}
-    first = {kinds[record.question]: record for record in reversed(failed)}
-    return [
-        f"{count} of {kind}, the first {first[kind].question}: {first[kind].reason}"
-        for kind, count in Counter(kinds.values()).most_common()
-    ]

@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
 from memconform.bench.qa.journal import read_judgements
-from memconform.bench.qa.judging import Judging
 from memconform.bench.qa.plan import QaPlan, RubricRun
 from memconform.bench.qa.records import JournalHeader, Judgement
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.bench.verdict_journal import journaled
 from memconform.datasets.model import Question
 from memconform.llm.replies import without_reasoning
+from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
@@ -44,17 +44,18 @@ async def _judged(
     """Judge what has no judgement, a rubric at a time, until an error that concerns all calls."""
     answers = plan.selection.hypotheses.answers
     for name, rubric in plan.rubrics.items():
-        judging = Judging(rubric.scorer)
+        engine = ScoringEngine(rubric.scorer)
         pending = (
-            (question, answers[question.id])
+            ScoringTask(key=name, question=question, text=answers[question.id])
             for question in plan.selection.answered
             if (name, question.id) not in earlier
         )
-        async with aclosing(judging.scores(pending)) as scores:
-            async for question, _, score in scores:
-                yield _judgement(name, rubric, question, score)
-        if judging.halted is not None:
-            builder.halted, builder.halted_rubric = judging.halted, name
+        async with aclosing(engine.score_all(pending)) as answered:
+            async for each in answered:
+                if each.score is not None:
+                    yield _judgement(name, rubric, each.task.question, each.score)
+        if engine.halted is not None:
+            builder.halted, builder.halted_rubric = engine.halted, name
             return
 
 

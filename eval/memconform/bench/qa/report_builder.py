@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from memconform.bench.qa.judging import failure_lines
 from memconform.bench.qa.official import official_figures, substring_labels
 from memconform.bench.qa.plan import QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import (
@@ -22,7 +21,7 @@ from memconform.bench.qa.scores import qa_scores, span, views
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Incident
 from memconform.runs.judgements import JudgingTally
-from memconform.scoring.statuses import QuestionStatus
+from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
@@ -139,7 +138,7 @@ class QaReportBuilder:
             prompts=run.prompts,
             statuses=dict(Counter(each.status for each in judgements)),
             failures=failure_lines(
-                (each.question, each.reason)
+                judge_failure(each.question, each.reason)
                 for each in judgements
                 if each.status is QuestionStatus.JUDGE_ERROR
             ),

@@ -5,12 +5,12 @@ from contextlib import aclosing
 from pathlib import Path
 
 from memconform.bench.qa.journal import read_journal
-from memconform.bench.qa.judging import Judging
 from memconform.bench.verdict_journal import journaled
 from memconform.bench.wmb.plan import WmbPlan, memories_digest
 from memconform.bench.wmb.records import JournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
 from memconform.datasets.model import Question
+from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import votes_of
 from memconform.scoring.scorer import Score
 from memconform.storage.folders import RunFolder
@@ -58,11 +58,16 @@ async def _judged(
     plan: WmbPlan, earlier: set[tuple[str, str]], builder: WmbReportBuilder
 ) -> AsyncGenerator[WmbVerdict, None]:
     """Judge what has no verdict, several at a time, until an error that concerns all calls."""
-    judging = Judging(plan.scorer)
-    async with aclosing(judging.scores(plan.texts(earlier))) as scores:
-        async for question, text, score in scores:
-            yield _verdict(question, text, score)
-    builder.halted = judging.halted
+    engine = ScoringEngine(plan.scorer)
+    pending = (
+        ScoringTask(key=text, question=question, text=text)
+        for question, text in plan.texts(earlier)
+    )
+    async with aclosing(engine.score_all(pending)) as answered:
+        async for each in answered:
+            if each.score is not None:
+                yield _verdict(each.task.question, each.task.key, each.score)
+    builder.halted = engine.halted
 
 
 def _verdict(question: Question, text: str, score: Score) -> WmbVerdict:

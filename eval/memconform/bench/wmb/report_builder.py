@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memconform.bench.qa.judging import failure_lines
 from memconform.bench.wmb.plan import WmbPlan
 from memconform.bench.wmb.records import (
     AnswersFile,
@@ -19,7 +18,7 @@ from memconform.bench.wmb.records import (
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Incident
 from memconform.runs.judgements import JudgingTally
-from memconform.scoring.statuses import QuestionStatus
+from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.scoring.wmb import ScoredAnswers, row_faults, score_answers
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
@@ -96,7 +95,7 @@ class WmbReportBuilder:
             judging=tally.summary(void=True),
             statuses=dict(statuses),
             failures=failure_lines(
-                (each.question, each.reason)
+                judge_failure(each.question, each.reason)
                 for each in verdicts.values()
                 if each.status is QuestionStatus.JUDGE_ERROR
             ),

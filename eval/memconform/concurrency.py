@@ -1,4 +1,4 @@
-"""The concurrent loop that runs and benches share."""
+"""Work on several items at once, and the error of work that was interrupted."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
