@@ -190,7 +190,7 @@ def _translation(
             return proxy_refusal(endpoint, f"{failed.answered} {failed.text}")
         return located(failure_of(name, failed), endpoint, failed.status)
     cause = error.__cause__ or error
-    failure = path_failure(endpoint, cause, sent=current_transmission().sent)
+    failure = path_failure(endpoint, cause, current_transmission())
     return failure or _client_failure(name, error, library, endpoint)
 
 
