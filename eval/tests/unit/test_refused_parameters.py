@@ -274,12 +274,13 @@ async def test_more_min_output_tokens_are_sent_as_the_limit(tmp_path: Any) -> No
         await session.aclose()
 
 
+_PROMPT = "Is 'temperature' a \"max_completion_tokens\"?"
 _SENT = {
     "model": "m",
     "temperature": 0,
     "max_completion_tokens": 64,
     "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "strict": True}},
-    "messages": [{"role": "user", "content": "Is 'temperature' a \"max_completion_tokens\"?"}],
+    "messages": [{"role": "user", "content": _PROMPT}],
 }
 _LOGGED = "ChatRequest(model='m', temperature=0, messages=[Message(content='\"temperature\"')])"
 _BAD = "the last message has no role"
@@ -292,7 +293,7 @@ _REPEATING: dict[str, Any] = {
         "params": {k: v for k, v in _SENT.items() if k != "messages"},
     },
     "the messages alone": {"message": _BAD, "conversation": _SENT["messages"]},
-    "the prompt alone": {"message": _BAD, "text": _SENT["messages"][0]["content"]},
+    "the prompt alone": {"message": _BAD, "text": _PROMPT},
     "the schema alone": {"message": _BAD, "expected": _SENT["response_format"]},
     "in a list": {"detail": [{"msg": _BAD, "value": _SENT}]},
     "as JSON in a text": {"message": f"{_BAD}: {json.dumps(_SENT)}"},
