@@ -109,8 +109,10 @@ async def opened(service: Service, name: str = OPENAI, **policy: Any) -> AsyncIt
             "ANTHROPIC_BASE_URL": service.url,
         },
     )
-    yield session.model(ModelName.parse(name, {}))
-    await session.aclose()
+    try:
+        yield session.model(ModelName.parse(name, {}))
+    finally:
+        await session.aclose()
 
 
 def request_for(answer: str = "Brel") -> Any:
