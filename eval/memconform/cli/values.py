@@ -59,7 +59,7 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token)
+        hide(token, "Authorization")
         if not _is_header_value(token):
             raise UsageError(
                 f"{TOKEN_VARIABLE} is not a valid header value",
@@ -69,7 +69,7 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
         headers["Authorization"] = f"Bearer {token}"
     for text in values:
         name, colon, value = (part.strip() for part in text.partition(":"))
-        hide_header(value)
+        hide_header(name, value)
         if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
             raise UsageError(
                 f"--header {name} is not a header",

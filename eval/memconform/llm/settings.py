@@ -359,7 +359,7 @@ def read_header(text: str, source: str) -> tuple[str, str]:
         UsageError: `bad_service_header`, naming `source`: the flag or variable that it is from.
     """
     name, colon, value = (part.strip() for part in text.partition(":"))
-    hide_header(value if colon else text.strip())
+    hide_header(name if colon else "", value if colon else text.strip())
     valid = all(c.isascii() and (c.isalnum() or c in _TOKEN_CHARACTERS) for c in name)
     if not (colon and name and valid and value.isascii() and value.isprintable()):
         shown = f" {name}" if valid and colon else ""
