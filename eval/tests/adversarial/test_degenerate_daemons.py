@@ -175,11 +175,12 @@ def _is_taken(base: str) -> bool:
 
 
 _LIKE_OTHERS = (
-    *("500 to everything", "401 to everything but health"),
-    *("brains, and else 400", "brains, and else 500"),
-    *("stores all, and else 404", "stores all, and else 409", "stores all, and else 502"),
+    *("404 to everything", "500 to everything", "401 to everything but health"),
+    *("an empty object for everything", "brains, and else 400", "brains, and else 500"),
+    *("stores all, and else 400", "stores all, and else 404", "stores all, and else 409"),
+    "stores all, and else 502",
 )
-"""Those that differ from another in the status alone; for `make bench`."""
+"""Those that differ from another in the status, or do less than it; for `make bench`."""
 
 
 def _params() -> list[object]:
