@@ -18,13 +18,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
-from memconform.parity.records import ParityVerdict
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.clustered_pairs import PairedCluster, clustered_difference, sign_flip
 from memconform.stats.clusters import clustered_mean, clustered_wilson
 from memconform.stats.intervals import Interval
 from memconform.stats.paired import mcnemar, tango
+from memconform.stats.paired_comparison import ALPHA, MARGIN, Counts, ParityVerdict, compare_pairs
 from reporting import missed, report
 
 _SEED = 20_261

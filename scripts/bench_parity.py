@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from memconform.parity.comparison import compare_runs
 from memconform.parity.loaded_runs import load_runs
-from memconform.parity.paired_comparison import ALPHA, MARGIN
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.stats.paired import equivalent, holm, mcnemar
+from memconform.stats.paired_comparison import ALPHA, MARGIN
 from reporting import missed, report
 
 _SEED = 20_251

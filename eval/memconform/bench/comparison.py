@@ -21,12 +21,18 @@ from memconform.bench.records import QueryRecord, Relevance
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
 from memconform.errors import ExitCode, UsageError, gravest, nearest
-from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
-from memconform.parity.records import PairedComparison, ParityVerdict
-from memconform.parity.run_diff import latency_ratio
 from memconform.records import Incident
 from memconform.scoring.retrieval import RATES
 from memconform.stats.intervals import LEAST_CLUSTERS
+from memconform.stats.latency_ratio import latency_ratio
+from memconform.stats.paired_comparison import (
+    ALPHA,
+    MARGIN,
+    Counts,
+    PairedComparison,
+    ParityVerdict,
+    compare_pairs,
+)
 from memconform.stats.rankings import overlap_at, rbo
 
 

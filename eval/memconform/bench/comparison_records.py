@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.bench.records import Estimate
-from memconform.parity.records import PairedComparison, ParityVerdict
-from memconform.parity.run_diff import LatencyRatio
 from memconform.records import Record
+from memconform.scoring.accuracy import Estimate
+from memconform.stats.latency_ratio import LatencyRatio
+from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 BENCH_PARITY_SCHEMA: Literal["memconform/bench-parity-report@1"] = (
     "memconform/bench-parity-report@1"

@@ -9,19 +9,16 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
-from memconform.contract.ask import AskRequest, Retrieve
+from memconform.client.failures import CallError, ContractViolatedError
+from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     DEEPEST,
     Filters,
     RetrievalParams,
     SearchRequest,
     SearchResponse,
-    Trace,
-    Tuning,
     score_rise,
 )
-from memconform.contract.dialect import Dialect
 from memconform.contract.skipped_stages import skipped_stage
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -30,7 +27,7 @@ from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.verification import IndexChangedError
-from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+from memconform.measuring.requirements import require_complete, require_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,58 +215,3 @@ class DaemonIndex:
             if task.candidates is None
             else self.document_map.paths(task.haystack, task.candidates),
         )
-
-
-def require_complete(
-    searchable_counts: tuple[int, int],
-    depth: int,
-    top_k: int,
-    answer: SearchResponse | Retrieve,
-    *,
-    ranked: int,
-    dialect: Dialect | None = None,
-) -> bool:
-    """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
-
-    `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
-    items in the answer.
-
-    By the contract a search with vectors ranks all chunks. A daemon with a `dialect` may leave some
-    out, such as near duplicates of better ones: its users get no more, so that is measured, unless
-    it found nothing or the request cut it.
-
-    Returns:
-        Whether the ranking is complete; one of a daemon with a dialect may not be.
-
-    Raises:
-        ContractViolatedError: if the ranking is too short (`short_ranking`).
-    """
-    chunks, items = searchable_counts
-    truncated = len(answer.chunks) == top_k < chunks
-    if ranked >= min(depth, items) or not (truncated or answer.trace.embedder_used):
-        return True
-    if dialect is not None and answer.chunks and not truncated:
-        return False
-    raise ContractViolatedError(
-        "short_ranking",
-        f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
-        " items are needed",
-    )
-
-
-def require_strategy(
-    trace: Trace,
-    request: SearchRequest,
-    auto_modes: tuple[Mode, ...] | None,
-) -> None:
-    """Raise CallError if the trace reports another mode or tuning than was requested."""
-    settings = RetrievalSettings("", request.mode, request.top_k, auto_modes=auto_modes)
-    require_requested_mode(settings, trace)
-    served = trace.tuning or {}
-    tuning = request.tuning or Tuning()
-    for key, value in tuning.model_dump(by_alias=True, exclude_none=True).items():
-        if served.get(key) != value:
-            raise DaemonFailedError(
-                "tuning_not_served",
-                f"requested {key} {value!r}, but the trace reports {served.get(key)!r}",
-            )

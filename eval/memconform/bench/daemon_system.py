@@ -1,7 +1,6 @@
 """A daemon as a system: it is started, and haystacks are ingested through the contract."""
 
 import asyncio
-import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -9,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.bench.daemon_index import DaemonIndex, ProvenMode
-from memconform.bench.daemon_session import DaemonSession, daemon_session
 from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
@@ -25,12 +23,7 @@ from memconform.ingest.monitor import TIMEOUTS, DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.seeding import FilledBrain, SeededBrain, filled_brain
 from memconform.ingest.verification import IndexVerifier
-
-
-def daemon_identity(runner: SdkRunner, upstream: UpstreamKind, *more: str) -> str:
-    """A digest of what affects a daemon's rankings besides what it is asked."""
-    key = (runner.build_hash(), upstream, sorted(runner.variables().items()), *more)
-    return hashlib.sha256(repr(key).encode()).hexdigest()
+from memconform.measuring.daemon_session import DaemonSession, daemon_identity, daemon_session
 
 
 @dataclass(frozen=True, slots=True)

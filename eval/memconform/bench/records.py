@@ -7,8 +7,9 @@ from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.parity.records import PairedComparison
 from memconform.records import Failure, Incident, Record
+from memconform.scoring.accuracy import Estimate
+from memconform.stats.paired_comparison import PairedComparison
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin, ReportHeader
 
@@ -142,14 +143,6 @@ class QueryRecord(Record):
 
 JournalRecord = IndexRecord | IndexVerified | QueryRecord | IndexInvalidated
 """The records of a journal between its header and its footer."""
-
-
-class Estimate(Record):
-    """A mean in percent with its 95 % confidence interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Scores(Record):

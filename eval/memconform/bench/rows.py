@@ -5,19 +5,12 @@ from collections.abc import Iterable, Sequence
 from math import fsum
 
 from memconform.bench.query_scores import query_metrics
-from memconform.bench.records import (
-    Estimate,
-    QueryRecord,
-    RankingAgreement,
-    Row,
-    RowLatency,
-    Scores,
-    View,
-)
+from memconform.bench.records import QueryRecord, RankingAgreement, Row, RowLatency, Scores, View
 from memconform.client.timing import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
+from memconform.scoring.accuracy import Estimate
 from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
 

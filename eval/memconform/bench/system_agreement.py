@@ -5,8 +5,8 @@ from itertools import combinations
 
 from memconform.bench.records import BenchPair, DataSource, QueryRecord
 from memconform.bench.tasks import ALL
-from memconform.parity.paired_comparison import Counts, compare_pairs
 from memconform.scoring.retrieval import recall_any
+from memconform.stats.paired_comparison import Counts, compare_pairs
 
 
 def compare_systems(

@@ -8,7 +8,6 @@ from memconform.bench.stored_rows import load_rows, load_sides
 from memconform.cli.result_kinds import BenchDiffOptions, BenchParityOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
-from memconform.parity.records import ParityVerdict
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import (
     bench_diff_banner,
@@ -17,6 +16,7 @@ from memconform.reports.bench_comparison import (
     show_bench_difference,
     show_bench_parity,
 )
+from memconform.stats.paired_comparison import ParityVerdict
 
 
 def parity(options: BenchParityOptions) -> ExitCode:

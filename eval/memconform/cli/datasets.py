@@ -17,10 +17,10 @@ from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.probing import searchable_text
-from memconform.parity.paired_comparison import ALPHA
 from memconform.printing.output import echo
 from memconform.printing.plurals import listed, plural
 from memconform.stats.clustered_pairs import fewest_clusters
+from memconform.stats.paired_comparison import ALPHA
 
 
 @click.group(

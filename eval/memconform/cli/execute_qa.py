@@ -11,7 +11,7 @@ from memconform.bench.qa.official import log_rows, official_figures
 from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
-from memconform.bench.qa.scores import qa_scores, views
+from memconform.bench.qa.scores import views
 from memconform.cli.bench_errata import disputed_answers
 from memconform.cli.benchmark_options import RUBRICS
 from memconform.cli.events import dispatch
@@ -41,6 +41,7 @@ from memconform.reports.qa import (
     show_qa,
     suspicions,
 )
+from memconform.scoring.accuracy import qa_scores
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.gate import calibrations
 from memconform.scoring.judge.official_prompts import read_official_prompts

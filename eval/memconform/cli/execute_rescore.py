@@ -13,6 +13,7 @@ from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
 from memconform.datasets.reasoning import strip_reasoning
 from memconform.errors import ExitCode
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.judging import reasoning_notice
@@ -22,7 +23,6 @@ from memconform.reports.rates import banner
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, read_header
 from memconform.runs.rescoring import rescore, stored_answers, stored_floors
-from memconform.scenarios import SCENARIOS
 from memconform.storage.folders import find_journal
 
 

@@ -17,6 +17,7 @@ from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ExitCode, UsageError, gravest
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
@@ -24,7 +25,6 @@ from memconform.reports.rates import banner
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
-from memconform.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from memconform.cli.run_comparison import RunComparison

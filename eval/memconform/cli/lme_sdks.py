@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memconform.bench.daemon_session import daemon_session
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_planning import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
@@ -17,6 +16,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import require_own_brain
+from memconform.measuring.daemon_session import daemon_session
 from memconform.printing.output import echo
 from memconform.replay.filter_probe import honours_session_filter
 

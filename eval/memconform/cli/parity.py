@@ -13,11 +13,11 @@ from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare_runs
 from memconform.parity.loaded_runs import load_runs, question_of
-from memconform.parity.paired_comparison import ALPHA, MARGIN
-from memconform.parity.records import ParityReport, ParityVerdict
+from memconform.parity.records import ParityReport
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 from memconform.reports.progress import StepProgress
+from memconform.stats.paired_comparison import ALPHA, MARGIN, ParityVerdict
 
 _EXIT_CODES = {
     ExitCode.OK: "identical, at parity, or inconclusive without --strict",

@@ -28,10 +28,10 @@ from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
-from memconform.scenarios import SCENARIOS
 from memconform.storage.folders import find_journal
 
 ALL = "all"

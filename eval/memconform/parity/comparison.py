@@ -16,20 +16,25 @@ from memconform.parity.ladder import (
     ranking_difference,
 )
 from memconform.parity.loaded_runs import LoadedRun, aligned, incident_lines, require_comparable
-from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import (
     ComparedRun,
     DivergentQuestion,
     Pair,
-    PairedComparison,
     ParityReport,
-    ParityVerdict,
     Rankings,
-    RateInterval,
     Shapes,
 )
 from memconform.runs.results import QuestionResult
 from memconform.stats.clusters import cluster_totals, clustered_mean
+from memconform.stats.paired_comparison import (
+    ALPHA,
+    MARGIN,
+    Counts,
+    PairedComparison,
+    ParityVerdict,
+    RateInterval,
+    compare_pairs,
+)
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
 from memconform.stats.resampling import mean_intervals
 

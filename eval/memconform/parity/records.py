@@ -1,75 +1,13 @@
 """The parity report as written to JSON; its schema is versioned."""
 
-from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
 from memconform.records import Record
+from memconform.stats.paired_comparison import PairedComparison, ParityVerdict, RateInterval
 
 PARITY_SCHEMA: Literal["memconform/parity-report@1"] = "memconform/parity-report@1"
-
-
-class ParityVerdict(StrEnum):
-    """The verdict on two runs, from best to worst."""
-
-    IDENTICAL = "identical"
-    """The same on every question: a fact about these questions only."""
-    PARITY = "parity"
-    """Their pass rates are within the margin of each other."""
-    INCONCLUSIVE = "inconclusive"
-    DRIFT = "drift"
-    """Their pass rates differ significantly, whatever the margin."""
-
-
-class RateInterval(Record):
-    """An estimate with its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class PairedComparison(Record):
-    """Two pass rates of the same questions; differences are the first run minus the second."""
-
-    verdict: ParityVerdict
-    compared: int
-    """Questions that both runs measured."""
-    both: int
-    first_only: int
-    second_only: int
-    neither: int
-    difference: RateInterval
-    """Difference of pass rates with its interval at 95 %: Tango's, or if questions share clusters,
-    by cluster-t and no narrower than Tango's. Tango's alone with fewer than `fewest_clusters`,
-    about these clusters only."""
-    equivalence: RateInterval
-    """The same difference at confidence 1 - 2 alpha; inside the margin it means parity."""
-    mid_p: float
-    """McNemar's mid-p, which decides unless questions share clusters."""
-    exact_p: float
-    """McNemar's exact p."""
-    holm_p: float
-    """The p that decides, after Holm's adjustment for the number of pairs compared."""
-    settled_by: int | None
-    """How many questions would be conclusive at the observed rates; null if the comparison already
-    is, if no number up to 100,000 would be, or if questions share clusters."""
-    clusters: int | None = None
-    """The number of clusters, such as conversations, that the compared questions come in; null if
-    no two share one, and in reports of earlier versions."""
-    fewest_clusters: int | None = None
-    """With fewer clusters no difference is significant, and the verdict is inconclusive unless the
-    runs are identical; null without clusters."""
-    sign_flip_p: float | None = None
-    """The exact sign-flip p over clusters, which decides; null without clusters."""
-    settled_by_clusters: int | None = None
-    """About how many clusters like these would be conclusive; null if the comparison already is, if
-    no number up to 100,000 questions would be, or with fewer than `fewest_clusters`."""
-    dataset_questions: int | None = None
-    """How many questions the dataset has, selected or not; null if not known."""
-    dataset_clusters: int | None = None
-    """How many clusters these come in; null if not known."""
 
 
 class DivergentQuestion(Record):

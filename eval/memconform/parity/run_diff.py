@@ -1,32 +1,22 @@
 """Changes between an earlier and a later run: regressions, fixes and latency."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
-from math import exp, log
-from statistics import fmean
+from math import log
 from typing import Literal
 
 from pydantic import Field
 
 from memconform.parity.ladder import first_difference
 from memconform.parity.loaded_runs import LoadedRun, incident_lines, require_comparable
-from memconform.parity.paired_comparison import Counts, compare_pairs
-from memconform.parity.records import PairedComparison, RateInterval
 from memconform.records import Record
 from memconform.runs.results import QuestionResult
 from memconform.stats.intervals import LEAST_CLUSTERS
-from memconform.stats.resampling import mean_intervals
+from memconform.stats.latency_ratio import LatencyRatio, latency_ratio
+from memconform.stats.paired_comparison import Counts, PairedComparison, compare_pairs
 
 DIFF_SCHEMA: Literal["memconform/diff-report@1"] = "memconform/diff-report@1"
 _TIMINGS = ("done", "first_event", "first_delta")
-
-
-class LatencyRatio(Record):
-    """The second run's latency divided by the first's: geometric mean over questions."""
-
-    questions: int
-    ratio: RateInterval
-    """With the paired bootstrap interval at 95 %."""
 
 
 class DiffReport(Record):
@@ -161,11 +151,3 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
         before, after = getattr(one.timings, name), getattr(other.timings, name)
         if before and after:
             values.append(log(after / before))
-
-
-def latency_ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
-    """The geometric mean of ratios, given as logarithms, with its bootstrap interval."""
-    values = list(logs)
-    [(low, high)] = mean_intervals([values], seed=seed)
-    mean = RateInterval(value=exp(fmean(values)), low=exp(low), high=exp(high))
-    return LatencyRatio(questions=len(values), ratio=mean)

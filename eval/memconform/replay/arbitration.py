@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from operator import eq
 from pathlib import Path
 
-from memconform.bench.qa.scores import estimate
-from memconform.bench.records import Estimate
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.plurals import plural
 from memconform.replay.arbitration_records import Kappa, LmeArbitration, Only, Overruled
 from memconform.replay.overrides import Overrides, with_overrides
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.stored import lme_scores
+from memconform.scoring.accuracy import Estimate, estimate
 from memconform.scoring.judge.records import ErrorRate
 from memconform.stats.prevalence import rogan_gladen
 from memconform.stats.raters import cohen_agreement

@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-from memconform.bench.qa.records import Accuracy
-from memconform.bench.records import Estimate
 from memconform.records import Record
 from memconform.replay.overrides import PersonVerdict
 from memconform.replay.records import JudgeVerdict
+from memconform.scoring.accuracy import Accuracy, Estimate
 from memconform.scoring.judge.records import ErrorRate
 
 ARBITRATION_SCHEMA: Literal["memconform/lme-arbitration@1"] = "memconform/lme-arbitration@1"

@@ -6,8 +6,6 @@ from statistics import fmean
 from typing import Literal
 
 from memconform.errors import ExitCode
-from memconform.parity.paired_comparison import Counts, compare_pairs
-from memconform.parity.records import ParityVerdict
 from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import (
     HitRankings,
@@ -18,6 +16,7 @@ from memconform.replay.records import (
     LmeResult,
     QuestionDivergence,
 )
+from memconform.stats.paired_comparison import Counts, ParityVerdict, compare_pairs
 from memconform.stats.rankings import overlap_at, rbo
 from memconform.storage.provenance import HostOrigin
 

@@ -6,8 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
-from memconform.bench.daemon_index import require_complete, require_strategy
-from memconform.bench.daemon_session import DaemonSession
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.contract.ask import AskRequest, Retrieve
 from memconform.contract.chunking import bodies
@@ -32,6 +30,8 @@ from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.seeding import SeededBrain, adopted_brain, seeded_brain
 from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.daemon_session import DaemonSession
+from memconform.measuring.requirements import require_complete, require_strategy
 from memconform.printing.plurals import plural
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit

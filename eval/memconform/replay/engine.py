@@ -10,7 +10,6 @@ from typing import Literal
 from memconform.concurrency import interruption, is_cancelled
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
-from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
 from memconform.replay.answering import Answering, RecordSource, unmeasured
 from memconform.replay.comparison import compare_sdks
@@ -31,6 +30,7 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.report_builder import ResultBuilder
 from memconform.replay.retrieval import PartRetrieval
+from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.writing import replacing
 
 

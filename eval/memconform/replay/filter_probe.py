@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 
-from memconform.bench.daemon_session import DaemonSession
 from memconform.client.failures import CallError, DaemonFailedError
 from memconform.contract.core import Filters, SearchRequest
 from memconform.contract.wire import Mode
@@ -10,6 +9,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
+from memconform.measuring.daemon_session import DaemonSession
 
 _NAMES = ("first", "second", "third")
 _WORDS = "The lighthouse keeper counted the ships that passed."

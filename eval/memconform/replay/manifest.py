@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from memconform.bench.daemon_session import DaemonSession
 from memconform.errors import UsageError
 from memconform.ingest.records import SeedRecord
+from memconform.measuring.daemon_session import DaemonSession
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import ReplaySettings, SdkManifest
 from memconform.storage.provenance import HostOrigin, ReportHeader

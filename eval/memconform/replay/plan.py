@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memconform.bench.daemon_system import daemon_identity
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
+from memconform.measuring.daemon_session import daemon_identity
 from memconform.reading.reader import Reader
 from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile

@@ -7,15 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.bench.qa.records import Accuracy, QaScores
-from memconform.bench.records import Estimate
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
-from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.records import Failure, Incident, Record
 from memconform.replay.brain import BrainRecord, IngestMode
 from memconform.replay.hits import DocumentKind
+from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin, ReportHeader
 

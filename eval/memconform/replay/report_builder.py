@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
 
-from memconform.bench.qa.records import Accuracy
-from memconform.bench.qa.scores import accuracy, estimate
-from memconform.bench.records import Estimate
 from memconform.client.timing import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.model import Question
@@ -25,6 +22,7 @@ from memconform.replay.records import (
     RoleCost,
 )
 from memconform.replay.stored import lme_scores
+from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.retrieval import metrics
 from memconform.scoring.statuses import failure_lines

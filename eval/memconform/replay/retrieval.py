@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
-from memconform.bench.daemon_session import daemon_session
 from memconform.client.failures import CallError
 from memconform.concurrency import work_through
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
+from memconform.measuring.daemon_session import daemon_session
 from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.agent import Agent

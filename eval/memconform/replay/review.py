@@ -6,14 +6,20 @@ from pathlib import Path
 
 from memconform.contract.wire import JsonValue
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
-from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.printing.plurals import plural
 from memconform.records import Incident
 from memconform.replay.jeffs_brain_results import RUNNER, JeffsBrainResult
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.review_records import Change, Flip, LmeReview, ReviewedResult, Unmeasured
 from memconform.replay.stored import lme_scores
+from memconform.stats.paired_comparison import (
+    ALPHA,
+    MARGIN,
+    Counts,
+    PairedComparison,
+    ParityVerdict,
+    compare_pairs,
+)
 
 _PREVIEW = 200
 _SAME = ("dataset_sha256", "questions")

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from memconform.bench.qa.records import Accuracy
-from memconform.parity.records import PairedComparison
 from memconform.records import Incident, Record
 from memconform.replay.records import JudgeVerdict
+from memconform.scoring.accuracy import Accuracy
+from memconform.stats.paired_comparison import PairedComparison
 
 REVIEW_SCHEMA: Literal["memconform/lme-review@1"] = "memconform/lme-review@1"
 

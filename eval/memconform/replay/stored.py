@@ -7,11 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memconform.bench.qa.records import Accuracy, QaScores
-from memconform.bench.qa.scores import qa_scores
 from memconform.datasets.model import Question
 from memconform.errors import UsageError, nearest
 from memconform.replay.records import RESULT_SCHEMA, LmeQuestion, LmeResult
+from memconform.scoring.accuracy import Accuracy, QaScores, qa_scores
 from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, split_reference
 from memconform.storage.result_file import schema_of

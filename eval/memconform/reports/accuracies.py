@@ -1,8 +1,8 @@
 """Accuracies and means of answers as cells of a table."""
 
-from memconform.bench.qa.records import Accuracy, TextMetric
-from memconform.bench.records import Estimate
+from memconform.bench.qa.records import TextMetric
 from memconform.reports.rates import NOT_MEASURED, format_bounds, format_rate
+from memconform.scoring.accuracy import Accuracy, Estimate
 
 
 def estimate_cell(estimate: Estimate | None) -> str:

@@ -12,11 +12,10 @@ from memconform.bench.events import (
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
+from memconform.bench.records import BenchReport, Row, Scores, SystemReport
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
-from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import footnotes, row_name
@@ -25,7 +24,9 @@ from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import format_rate
+from memconform.scoring.accuracy import Estimate
 from memconform.scoring.retrieval import RATES
+from memconform.stats.paired_comparison import ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
 
 _MISSING = "-"

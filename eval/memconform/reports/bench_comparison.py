@@ -11,7 +11,6 @@ from memconform.bench.comparison_records import (
 )
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.tasks import ALL
-from memconform.parity.records import ParityVerdict
 from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
@@ -19,6 +18,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import NOT_MEASURED, format_rate
+from memconform.stats.paired_comparison import ParityVerdict
 
 _GOOD = (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
 _SHOWN = 10

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from memconform.printing.plurals import plural
 from memconform.reports.rates import format_rate
-from memconform.runs.judging_summary import JudgingSummary
+from memconform.scoring.judge.summary import JudgingSummary
 
 
 def reasoning_notice(answers: int, *, stripped: bool) -> str:

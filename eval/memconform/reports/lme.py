@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.client.timing import short_latencies
 from memconform.ingest.records import nothing_found
-from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.records import Failure
@@ -33,6 +32,7 @@ from memconform.reports.console import null_lists, short_rankings, skipped, tabl
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
+from memconform.stats.paired_comparison import ParityVerdict
 
 _MISSING = "-"
 _SHOWN = 5

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import listed, plural
 from memconform.replay.review import is_drop
@@ -12,6 +11,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import format_rate
+from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 _BEFORE, _AFTER = "before", "after"
 _SHOWN = 20

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memconform.parity.ladder import first_difference
 from memconform.parity.loaded_runs import LoadedRun
-from memconform.parity.records import Pair, PairedComparison, ParityReport, ParityVerdict
+from memconform.parity.records import Pair, ParityReport
 from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
@@ -22,6 +22,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.rates import format_rate
 from memconform.runs.results import QuestionResult
+from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 _STYLES = {
     ParityVerdict.IDENTICAL: "bold green",

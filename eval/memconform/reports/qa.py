@@ -10,7 +10,6 @@ from memconform.bench.qa.records import (
     OfficialFigures,
     QaMetrics,
     QaReport,
-    QaScores,
     RubricReport,
     TextScores,
 )
@@ -24,6 +23,7 @@ from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.judging import judging_lines, reasoning_notice
 from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
+from memconform.scoring.accuracy import QaScores
 from memconform.scoring.statuses import QuestionStatus
 
 _SHOWN = 10

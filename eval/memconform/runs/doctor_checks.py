@@ -18,9 +18,10 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
-from memconform.runs.preflight import auto_claim, read_version
-from memconform.scenarios import SCENARIOS
-from memconform.scenarios.scenario import RetrievalSettings
+from memconform.measuring.daemon_session import read_version
+from memconform.measuring.scenario import RetrievalSettings
+from memconform.measuring.scenarios import SCENARIOS
+from memconform.runs.preflight import auto_claim
 from memconform.validation import first_fault
 
 _WORDS = (

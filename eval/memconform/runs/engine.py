@@ -19,6 +19,8 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.daemon_session import read_version
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.records import Incident
 from memconform.runs.events import (
     AskingStarted,
@@ -33,18 +35,11 @@ from memconform.runs.events import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import (
-    advise,
-    open_brain,
-    read_version,
-    require_same_auto,
-    verify_claims,
-)
+from memconform.runs.preflight import advise, open_brain, require_same_auto, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
-from memconform.scenarios import SCENARIOS
 from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.watching import UpstreamWatch

@@ -14,7 +14,7 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus
-from memconform.scenarios.scenario import RetrievalSettings
+from memconform.measuring.scenario import RetrievalSettings
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Scorer
 

@@ -7,42 +7,18 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import Brain, SearchRequest, Version
-from memconform.contract.wire import CONTRACT_VERSION, UNCONFIRMED, Mode
+from memconform.contract.core import Brain, SearchRequest
+from memconform.contract.wire import UNCONFIRMED, Mode
 from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
 from memconform.ingest.seeding import SeededBrain, seeded_brain
+from memconform.measuring.requirements import require_requested_mode
+from memconform.measuring.scenario import RetrievalSettings
 from memconform.runs.plan import Plan
 from memconform.runs.remedies import flag_remedy, mode_remedy
-from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _DELETE_SECONDS = 10.0
-
-
-async def read_version(client: ContractClient) -> Version | None:
-    """Read the daemon's version; None if its dialect has no such route.
-
-    Raises:
-        DaemonError: `no_version` if it cannot be read, `contract_version` for another contract.
-    """
-    try:
-        version = await client.version()
-    except CallError as error:
-        raise DaemonError(
-            f"cannot read the daemon's version: {error.message}",
-            code="no_version",
-            hint="GET /version must answer name, version and contract; for a daemon without it, set"
-            " [dialect.routes] version = false; for one that already runs, url:…,dialect=NAME",
-            excerpt=error.body,
-        ) from error
-    if version is not None and version.contract not in (None, CONTRACT_VERSION):
-        raise DaemonError(
-            f"the daemon implements contract {version.contract!r}, not {CONTRACT_VERSION!r}",
-            code="contract_version",
-            hint="use a version of memconform for that contract",
-        )
-    return version
 
 
 @asynccontextmanager

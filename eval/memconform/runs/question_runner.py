@@ -24,6 +24,8 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.scenario import Scenario, ScenarioResponse
+from memconform.measuring.search import retrieve, retrieved_text
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
@@ -38,8 +40,6 @@ from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFingerprint
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
-from memconform.scenarios.scenario import Scenario, ScenarioResponse
-from memconform.scenarios.search import retrieve, retrieved_text
 from memconform.scoring.scorer import Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.bodies import BodyFiles

@@ -17,6 +17,7 @@ from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
 from memconform.llm.chat import HALTING_CODES, HaltingError
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
@@ -26,7 +27,6 @@ from memconform.runs.reading import read_summary
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
-from memconform.scenarios import SCENARIOS
 from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Score, Scorer

@@ -14,6 +14,7 @@ from memconform.contract.skipped_stages import count_skip, skipped_stage
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord, nothing_found
+from memconform.measuring.scenarios import SCENARIOS
 from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
 from memconform.runs.highlights import Highlights
@@ -31,7 +32,6 @@ from memconform.runs.results import (
 )
 from memconform.runs.upstream_use import warnings
 from memconform.runs.verdict import Tally, conclude
-from memconform.scenarios import SCENARIOS
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
 from memconform.stats.quantiles import QuantileSummary
@@ -41,7 +41,7 @@ from memconform.storage.result_file import write_result
 from memconform.storage.writing import Masked, replacing
 
 if TYPE_CHECKING:
-    from memconform.runs.judgements import JudgingTally
+    from memconform.scoring.judge.tally import JudgingTally
 
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
@@ -230,7 +230,7 @@ def _judging_tally(plan: Plan) -> "JudgingTally | None":
     settings = plan.settings
     if settings.judge is None:
         return None
-    from memconform.runs.judgements import JudgingTally  # noqa: PLC0415 - runs without a judge need none of it
+    from memconform.scoring.judge.tally import JudgingTally  # noqa: PLC0415 - runs without a judge need none of it
 
     # With another upstream than the real services, no vendor's model reads.
     reader = settings.variables.get("JB_LLM_PROVIDER") if settings.upstream == "real" else None

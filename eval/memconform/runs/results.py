@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from memconform.datasets.model import Question
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Incident, Record
-from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.judge.summary import JudgingSummary
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.stats.stored_figures import is_same_figure

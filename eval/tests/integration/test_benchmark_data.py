@@ -15,7 +15,7 @@ from rank_bm25 import BM25Okapi
 
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.haystacks import Haystack
-from memconform.parity.paired_comparison import Counts, compare_pairs
+from memconform.stats.paired_comparison import Counts, compare_pairs
 from tests.conftest import CHECKOUT, Ended
 
 DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))

@@ -13,7 +13,7 @@ import pytest
 from memconform.cli import lazy
 from memconform.cli.run_options import SCENARIO_NAMES
 from memconform.errors import UsageError
-from memconform.scenarios import SCENARIOS
+from memconform.measuring.scenarios import SCENARIOS
 from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable
 
 EXTRAS = ("numpy", "scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema", "nltk", "regex")

@@ -4,9 +4,9 @@ import pytest
 
 from memconform.bench.records import BenchPair, QueryRecord, Relevance
 from memconform.bench.system_agreement import compare_systems
-from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
 from memconform.reports.parity import contrast_line
+from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.bench_results import source
 
 

@@ -15,14 +15,12 @@ import scipy.stats
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.baselines import baseline_system
-from memconform.bench.daemon_index import require_complete
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest, scan
 from memconform.bench.records import (
     BenchSettings,
-    Estimate,
     IndexRecord,
     JournalHeader,
     JournalRecord,
@@ -44,7 +42,9 @@ from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.measuring.requirements import require_complete
 from memconform.records import Failure
+from memconform.scoring.accuracy import Estimate
 from memconform.upstream.embedders import get_embedder
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))

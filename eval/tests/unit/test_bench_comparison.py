@@ -20,8 +20,8 @@ from memconform.bench.records import ErrataReport
 from memconform.bench.stored_rows import StoredRow, load_rows, load_sides
 from memconform.cli.main import cli
 from memconform.errors import MemconformError, UsageError
-from memconform.parity.records import ParityVerdict
 from memconform.printing.output import echo
+from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.bench_results import Rankings, gold_of, write_bench
 
 _QUERIES = [f"q{n}" for n in range(10)] + [f"r{n}" for n in range(30)]

@@ -3,9 +3,9 @@
 import pytest
 
 from memconform.llm.records import ModelSettings
-from memconform.runs.judgements import JudgingTally
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import rogan_gladen
 from tests.unit.test_judge import calibration, vote

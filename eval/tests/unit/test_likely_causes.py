@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from memconform.bench.daemon_session import daemon_session
 from memconform.client.timing import Timeouts
+from memconform.concurrency import interruption
 from memconform.contract.wire import Profile
 from memconform.daemons import limits
 from memconform.daemons.build import ensure_built
@@ -16,9 +16,9 @@ from memconform.daemons.manifest import Build, Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
 from memconform.errors import DaemonError, MemconformError, UsageError
+from memconform.measuring.daemon_session import daemon_session
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished, RunHalted
-from memconform.runs.loop import interruption
 from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset
 
 _FAILED = DaemonError("seeding failed", code="seed_failed", hint="see its log", excerpt="500")

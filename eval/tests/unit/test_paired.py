@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom, binomtest
 
-from memconform.parity.paired_comparison import Counts, compare_pairs
-from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.reports.parity import contrast_line
 from memconform.stats.paired import equivalent, holm, mcnemar, questions_to_settle, tango
+from memconform.stats.paired_comparison import (
+    Counts,
+    PairedComparison,
+    ParityVerdict,
+    compare_pairs,
+)
 
 _COUNT = st.integers(0, 60)
 

@@ -12,9 +12,10 @@ from memconform.bench.qa.official import (
     substring_labels,
 )
 from memconform.bench.qa.records import Judgement
-from memconform.bench.qa.scores import accuracy, qa_scores, span, views
+from memconform.bench.qa.scores import span, views
 from memconform.bench.qa.text_scores import text_records, text_scores
 from memconform.datasets.model import Question
+from memconform.scoring.accuracy import accuracy, qa_scores
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
 from memconform.stats.mean_of_rates import clustered_mean_of_rates, mean_of_rates

@@ -13,8 +13,8 @@ from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Result
 from memconform.contract.wire import Mode, Profile
 from memconform.parity.ladder import Stage
-from memconform.parity.records import ParityVerdict
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.writing import Sink
 from tests.conftest import CHECKOUT
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from memconform.bench.daemon_index import require_complete
 from memconform.cli.lme_planning import benchmark_modes
 from memconform.cli.main import cli
 from memconform.client.failures import ContractViolatedError
@@ -14,12 +13,13 @@ from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import ExitCode, UsageError
-from memconform.parity.records import ParityVerdict
+from memconform.measuring.requirements import require_complete
 from memconform.replay.arbitration import _kappa
 from memconform.replay.comparison import compare_sdks
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.records import HitRecord, JournalHeader, LmeParity, RetrievalRecord
+from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.lme_results import question, result_of
 
 

@@ -14,8 +14,9 @@ from memconform.datasets.model import Question
 from memconform.fakes import null
 from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
 from memconform.fakes.wire import RawExchange, RawRequest, serving
-from memconform.scenarios import SCENARIOS
-from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+from memconform.measuring.requirements import require_requested_mode
+from memconform.measuring.scenario import RetrievalSettings
+from memconform.measuring.scenarios import SCENARIOS
 
 _QUESTION = Question("q", "What?", question_date="2024-05-01")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memconform.bench.qa.scores import estimate
 from memconform.errors import UsageError
 from memconform.reports.overview.overview import Overview
+from memconform.scoring.accuracy import estimate
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
 from memconform.stats.stored_figures import ExactMean, is_same_figure

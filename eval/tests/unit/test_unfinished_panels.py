@@ -20,9 +20,9 @@ from memconform.llm.chat import (
     merge_halts,
 )
 from memconform.llm.names import ModelName
-from memconform.runs.judgements import JudgingTally
 from memconform.scoring.judge.records import unfinished_votes, votes_of
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.scorer import DaemonResponse
 from memconform.scoring.statuses import QuestionStatus
 

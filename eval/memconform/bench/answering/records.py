@@ -5,14 +5,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.bench.qa.records import Accuracy, KeyFile, QaScores, TextMetric
-from memconform.bench.records import Estimate
+from memconform.bench.qa.records import KeyFile, TextMetric
 from memconform.datasets.answer_keys import Suite
 from memconform.datasets.model import Question
 from memconform.llm.records import ModelSettings
 from memconform.reading.passages import HistoryFormat, Speakers, Unit
 from memconform.reading.prompts import Method
 from memconform.records import Failure, Incident, Record
+from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader

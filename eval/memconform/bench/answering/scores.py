@@ -3,10 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from memconform.bench.answering.records import AnswerRecord, KeptGain
-from memconform.bench.qa.records import Accuracy
-from memconform.bench.qa.scores import accuracy
-from memconform.bench.records import Estimate
 from memconform.datasets.model import Question
+from memconform.scoring.accuracy import Accuracy, Estimate, accuracy
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.ratios import ratio_interval
 

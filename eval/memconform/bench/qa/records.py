@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.bench.records import Estimate
 from memconform.datasets.answer_keys import Suite
 from memconform.records import Incident, Record
-from memconform.runs.judging_summary import JudgingSummary
+from memconform.scoring.accuracy import Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.judge.summary import JudgingSummary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader
 
@@ -58,38 +58,6 @@ class JournalHeader(Record):
     schema_version: Literal["memconform/qa-journal@1"] = JOURNAL_SCHEMA
     run_id: str
     settings: QaSettings
-
-
-class Accuracy(Record):
-    """How many of the expected questions were answered right, in percent."""
-
-    expected: int
-    measured: int
-    correct: int
-    rate: Estimate | None
-    """With its 95 % interval; null unless every expected question was measured."""
-    bounds: tuple[float, float] | None
-    """The rate if all unmeasured questions were wrong, or right; null without questions."""
-    of_measured: float | None
-    """The rate of the measured questions alone, which says nothing about the others."""
-
-
-class TaskAverage(Record):
-    """The mean of the accuracies of all categories."""
-
-    categories: int
-    rate: Estimate | None
-    """Null unless every expected question was measured."""
-
-
-class QaScores(Record):
-    """Accuracies over a set of questions."""
-
-    overall: Accuracy
-    task_averaged: TaskAverage
-    abstention: Accuracy
-    """Of the questions that cannot be answered, which count in their categories too."""
-    by_category: dict[str, Accuracy]
 
 
 class OfficialFigures(Record):

@@ -17,10 +17,11 @@ from memconform.bench.qa.records import (
     TextRecord,
     TextScores,
 )
-from memconform.bench.qa.scores import qa_scores, span, views
+from memconform.bench.qa.scores import span, views
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Incident
-from memconform.runs.judgements import JudgingTally
+from memconform.scoring.accuracy import qa_scores
+from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 
 from memconform.bench.qa.records import TextMetric, TextRecord, TextScores
-from memconform.bench.qa.scores import estimate
 from memconform.datasets.model import Question
+from memconform.scoring.accuracy import estimate
 from memconform.scoring.answer_text import bleu1, locomo_f1, reference_text
 from memconform.stats.clusters import mean_interval
 

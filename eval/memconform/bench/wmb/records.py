@@ -6,8 +6,8 @@ from pydantic import Field
 
 from memconform.datasets.wmb_names import Part
 from memconform.records import Incident, Record
-from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.judge.summary import JudgingSummary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import Profile, ProfileScore
 from memconform.stats.quantiles import QuantileSummary

@@ -17,7 +17,7 @@ from memconform.bench.wmb.records import (
 )
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Incident
-from memconform.runs.judgements import JudgingTally
+from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.scoring.wmb import ScoredAnswers, row_faults, score_answers
 from memconform.storage.folders import RunFolder

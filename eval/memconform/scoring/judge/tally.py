@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 from memconform.errors import MemconformError
 from memconform.printing.commands import suggested_command
-from memconform.runs.judging_summary import (
+from memconform.scoring.judge.calibration import Calibration
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote, unfinished_votes
+from memconform.scoring.judge.summary import (
     CalibrationNote,
     CorrectedPassRate,
     JudgeUse,
     JudgingSummary,
     PanelAgreement,
 )
-from memconform.scoring.judge.calibration import Calibration
-from memconform.scoring.judge.records import JudgeSettings, JudgeVote, unfinished_votes
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import rogan_gladen
 from memconform.stats.raters import alpha_agreement, fleiss_agreement, percent_agreement

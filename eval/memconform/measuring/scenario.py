@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import DaemonFailedError
 from memconform.client.timing import Timings
 from memconform.contract.ask import Citation
 from memconform.contract.core import Chunk, Filters, Trace
@@ -60,23 +59,3 @@ class Scenario(Protocol):
             CallError: if no usable answer came, or another mode was served than requested.
         """
         ...
-
-
-def require_requested_mode(settings: RetrievalSettings, trace: Trace) -> None:
-    """Raise DaemonFailedError `mode_not_served` if another mode was served than requested.
-
-    The answer would be scored under a mode that never ran. `allow_fallback` permits it, and mode
-    `auto` leaves the choice to the daemon, within `auto_modes`. A mode that the dialect leaves
-    unconfirmed is not refuted; results say that it is unconfirmed.
-    """
-    requested, served = settings.mode, trace.effective_mode
-    accepted = (requested,) if requested is not Mode.AUTO else settings.auto_modes
-    if settings.allow_fallback or accepted is None or served is None or served in accepted:
-        return
-    meaning = ""
-    if requested is Mode.AUTO:
-        meaning = f", which stands for {' or '.join(accepted) or 'no mode at all'} here"
-    raise DaemonFailedError(
-        "mode_not_served",
-        f"requested mode {requested.value}{meaning}, but the daemon served {served.value}",
-    )

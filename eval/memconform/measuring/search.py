@@ -6,11 +6,8 @@ from memconform.client.client import ContractClient
 from memconform.client.timing import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
 from memconform.datasets.model import Question
-from memconform.scenarios.scenario import (
-    RetrievalSettings,
-    ScenarioResponse,
-    require_requested_mode,
-)
+from memconform.measuring.requirements import require_requested_mode
+from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
 from memconform.scoring.scorer import TextKind
 
 

@@ -6,11 +6,8 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.ask import AskRequest
 from memconform.datasets.model import Question
-from memconform.scenarios.scenario import (
-    RetrievalSettings,
-    ScenarioResponse,
-    require_requested_mode,
-)
+from memconform.measuring.requirements import require_requested_mode
+from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
 from memconform.scoring.error_text import error_message
 from memconform.scoring.scorer import TextKind
 

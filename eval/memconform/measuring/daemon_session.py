@@ -1,20 +1,21 @@
 """A started daemon with a client of its own, watched until it is stopped."""
 
+import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
+from memconform.client.failures import CallError
 from memconform.client.timing import Timeouts
 from memconform.contract.core import Version
-from memconform.contract.wire import RankBy
+from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.limits import explained
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
-from memconform.runs.preflight import read_version
 from memconform.storage.folders import DaemonFolder
 
 
@@ -75,3 +76,34 @@ async def daemon_session(
     finally:
         folder.redact_log()
         folder.drop_state()
+
+
+async def read_version(client: ContractClient) -> Version | None:
+    """Read the daemon's version; None if its dialect has no such route.
+
+    Raises:
+        DaemonError: `no_version` if it cannot be read, `contract_version` for another contract.
+    """
+    try:
+        version = await client.version()
+    except CallError as error:
+        raise DaemonError(
+            f"cannot read the daemon's version: {error.message}",
+            code="no_version",
+            hint="GET /version must answer name, version and contract; for a daemon without it, set"
+            " [dialect.routes] version = false; for one that already runs, url:…,dialect=NAME",
+            excerpt=error.body,
+        ) from error
+    if version is not None and version.contract not in (None, CONTRACT_VERSION):
+        raise DaemonError(
+            f"the daemon implements contract {version.contract!r}, not {CONTRACT_VERSION!r}",
+            code="contract_version",
+            hint="use a version of memconform for that contract",
+        )
+    return version
+
+
+def daemon_identity(runner: SdkRunner, upstream: UpstreamKind, *more: str) -> str:
+    """A digest of what affects a daemon's rankings besides what it is asked."""
+    key = (runner.build_hash(), upstream, sorted(runner.variables().items()), *more)
+    return hashlib.sha256(repr(key).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Asks daemons, and holds their answers to what was asked."""
