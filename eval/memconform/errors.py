@@ -8,8 +8,6 @@ import resource
 from collections.abc import Iterable
 from enum import IntEnum
 
-from memconform.printing.escaping import Lines, indent, printable
-
 
 class ExitCode(IntEnum):
     """Exit status of a command. `FAILED` is reserved for a measured verdict."""
@@ -58,13 +56,6 @@ class MemconformError(Exception):
         self.code = code
         self.hint = hint
         self.excerpt = excerpt
-
-    def render(self) -> Lines:
-        """Format the error for a user: redacted and escaped, on as many lines as it needs."""
-        lines = [printable(f"{self.code}: {self.message}")]
-        lines += [indent(self.excerpt.rstrip(), "  | ")] if self.excerpt.strip() else []
-        lines += [printable(f"  try: {self.hint}")] if self.hint else []
-        return Lines("\n".join(lines))
 
 
 class UsageError(MemconformError):

@@ -39,13 +39,13 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
 from memconform.concurrency import InterruptedRunError, interruption, is_cancelled, work_through
 from memconform.contract.wire import Mode
+from memconform.datasets.error_text import error_message
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
 from memconform.redaction import hides
-from memconform.scoring.error_text import error_message
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 

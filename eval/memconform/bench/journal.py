@@ -16,8 +16,8 @@ from memconform.bench.records import (
 )
 from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.storage.append_only import whole_lines
 
-_FOOTER = b'{"stage": "footer"'
 _READER: TypeAdapter[JournalRecord] = TypeAdapter(
     Annotated[JournalRecord, Field(discriminator="stage")]
 )
@@ -96,16 +96,13 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
     """
     state = ResumeState()
     try:
-        with path.open("rb") as file:
-            _require_same_settings(
-                path, JournalHeader.model_validate_json(next(file)), settings, systems
-            )
-            for line in file:
-                if not line.endswith(b"\n") or line.startswith(_FOOTER):
-                    break
-                record = _READER.validate_json(line)
-                if record.system in systems:
-                    state.add(record)
+        lines = whole_lines(path)
+        header = JournalHeader.model_validate_json(next(lines)[1])
+        _require_same_settings(path, header, settings, systems)
+        for _, line in lines:
+            record = _READER.validate_json(line)
+            if record.system in systems:
+                state.add(record)
     except (OSError, ValidationError, StopIteration) as error:
         raise UsageError(
             f"{path} is not the journal of a bench",

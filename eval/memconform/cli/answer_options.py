@@ -10,8 +10,8 @@ from memconform.bench.answering.arms import CONTROLS
 from memconform.cli import benchmark_options
 from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
-from memconform.reading.passages import HistoryFormat, Speakers, Unit
-from memconform.reading.prompts import Method
+from memconform.scoring.reader.passages import HistoryFormat, Speakers, Unit
+from memconform.scoring.reader.prompts import Method
 
 _WHAT = "What to answer"
 READER = "The reader"

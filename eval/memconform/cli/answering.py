@@ -18,8 +18,8 @@ from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.prices import ModelTraits
 from memconform.llm.records import ModelSettings
 from memconform.printing.commands import resume_command
-from memconform.reading.official_prompts import OfficialWording, read_script_texts
-from memconform.reading.prompts import OwnWording, Wording
+from memconform.scoring.reader.official_prompts import OfficialWording, read_script_texts
+from memconform.scoring.reader.prompts import OwnWording, Wording
 
 _RESERVED_TOKENS = 4_000
 """Of the context window, for instructions, question and answer."""

@@ -41,8 +41,6 @@ from memconform.llm.records import ModelSettings
 from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
-from memconform.reading.prompts import Wording
-from memconform.reading.reader import Reader
 from memconform.redaction import hides
 from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
 from memconform.reports.judging import reasoning_notice
@@ -51,6 +49,8 @@ from memconform.scoring.judge.opening import judge_names, open_session
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.reader.prompts import Wording
+from memconform.scoring.reader.reader import Reader
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.writing import replacing
 

@@ -16,6 +16,7 @@ from memconform.cli.targets import json_target, text_target
 from memconform.client.recorder import keep_bodies
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.printing.commands import resume_command
+from memconform.printing.errors import render_error
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -91,7 +92,7 @@ def _export(options: BenchOptions, finished: BenchFinished) -> ExitCode:
         if exports:
             return export_rows(load_rows([str(finished.result)], options.output), exports, None)
     except MemconformError as error:
-        echo(error.render(), err=True)
+        echo(render_error(error), err=True)
         return error.exit_code
     return ExitCode.OK
 

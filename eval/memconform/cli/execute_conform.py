@@ -43,6 +43,7 @@ from memconform.daemons.limits import require_room
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -170,7 +171,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     if not options.verbose and any(findings(sdk) for sdk in sdks):
         echo(f"every check: {suggested_command('conform', 'findings', run.path)}", err=True)
     for missing in skipped:
-        echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
+        echo(Lines(f"{missing.sdk} skipped: {render_error(missing.error)}"), err=True)
     for note in conform_notes(report):
         echo(note, err=True)
     for sdk in sdks:

@@ -17,6 +17,7 @@ from memconform.errors import ExitCode, gravest
 from memconform.llm.services import model_checks
 from memconform.llm.settings import model_environment
 from memconform.printing.console import SafeConsole, styled
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import indent
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -139,7 +140,7 @@ def _show(step: Step) -> None:
     detail = step.untested or step.detail
     SafeConsole().print(styled([mark, (f" {step.name:<20} {detail}".rstrip(), "")]))
     if step.error is not None:
-        echo(indent(step.error.render(), "     "))
+        echo(indent(render_error(step.error), "     "))
     for remedy in step.remedies:
         echo(f"       {remedy.label}: {remedy.line}")
 

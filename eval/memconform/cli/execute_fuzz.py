@@ -29,6 +29,7 @@ from memconform.fuzzing.probing import probe
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.fuzzing.searching import Disagreement
 from memconform.fuzzing.writing import case_file, curl_lines
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -193,7 +194,7 @@ def _show(options: FuzzOptions, report: FuzzReport, skipped: Sequence[SkippedSdk
         with json_target(options.json_file) as target:
             target.write_json(report)
     for sdk in skipped:
-        echo(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), err=True)
+        echo(Lines(f"{sdk.sdk} skipped: {render_error(sdk.error)}"), err=True)
     show_disagreements(report, options.sdk)
     show_resets(report)
     echo(fuzz_banner(report), err=options.json_file == "-")

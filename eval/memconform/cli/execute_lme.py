@@ -33,7 +33,6 @@ from memconform.llm.accounting import dollars
 from memconform.llm.calls import LlmSession, Model
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
-from memconform.reading.reader import Reader
 from memconform.replay.agent import MAX_SECONDS, Agent
 from memconform.replay.agent_prompts import MAX_TURNS
 from memconform.replay.brain import BrainFile, BrainKey, brain_path, make_brains_folder, read_brain
@@ -57,6 +56,7 @@ from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.opening import open_session
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.reader.reader import Reader
 from memconform.storage.folders import new_run_id
 from memconform.storage.writing import replacing
 from memconform.user_cache import cache_folder

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.errors import MemconformError
+from memconform.printing.errors import render_error
 from memconform.printing.output import echo
 from memconform.reports.console import show_link
 from memconform.storage.writing import replacing
@@ -29,7 +30,7 @@ def write_html_report(results: Sequence[Path], target: Path, *, quiet: bool = Fa
         ):
             write_html(sink, overview)
     except MemconformError as error:
-        echo(error.render(), err=True)
+        echo(render_error(error), err=True)
         return
     except Exception as error:  # noqa: BLE001 - the result is complete, and its exit code stands
         echo(f"{target} was not written: {type(error).__name__}: {error}", err=True)

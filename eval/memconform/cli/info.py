@@ -17,6 +17,7 @@ from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.manifest import load_manifest
 from memconform.datasets.registry import shipped
 from memconform.errors import UsageError
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
@@ -72,7 +73,7 @@ def _sdk(name: str, path: Path) -> SdkInfo:
     try:
         manifest = load_manifest(path)
     except UsageError as error:
-        return SdkInfo(name=name, manifest=str(path), error=error.render())
+        return SdkInfo(name=name, manifest=str(path), error=render_error(error))
     return SdkInfo(
         name=name,
         manifest=str(path),

@@ -15,48 +15,75 @@ from memconform.cli.lazy import LazyGroup
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
 from memconform.errors import ExitCode, MemconformError, limit_error
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
-_VERBS = {
-    "answer": (
-        "Answer a benchmark's questions from what systems retrieved, with one reader for all."
-    ),
-    "bench": (
-        "Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours."
-    ),
-    "cache": "Show, prune and clear the replies of language models that are kept.",
-    "conform": "Check daemons against the contract, case by case.",
-    "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
-    "diff": "Show what changed between two runs: regressions, fixes, latency.",
-    "doctor": (
-        "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
-    ),
-    "fuzz": "Send random requests to SDKs until their responses differ, or violate the contract.",
-    "info": "Show the available SDKs, toolchains and datasets.",
-    "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
-    "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
-    "mutate": (
-        "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
-    ),
-    "parity": "Decide whether runs agree, and show where they first differ.",
-    "report": "Show stored results as one HTML file, or in the formats of other programs.",
-    "rescore": "Score the stored answers of a run again, without a daemon.",
-    "run": (
-        "Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor."
-    ),
-    "trend": "Show how results changed over dates and versions.",
-    "upstream": "Serve scripted chat, embedding and reranking APIs for daemons to call.",
-    "view": "Show results in a browser, and follow runs as they happen, until Ctrl-C.",
-    "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
+_TASKS = {
+    "Compare SDKs": {
+        "run": (
+            "Start daemons, run a dataset against them, score the answers, enforce the pass-rate"
+            " floor."
+        ),
+        "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
+        "parity": "Decide whether runs agree, and show where they first differ.",
+        "diff": "Show what changed between two runs: regressions, fixes, latency.",
+        "trend": "Show how results changed over dates and versions.",
+    },
+    "Check a daemon": {
+        "doctor": (
+            "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
+        ),
+        "conform": "Check daemons against the contract, case by case.",
+        "fuzz": (
+            "Send random requests to SDKs until their responses differ, or violate the contract."
+        ),
+        "mutate": (
+            "Break a correct daemon, one thing at a time, and measure which defects the cases"
+            " detect."
+        ),
+    },
+    "Measure retrieval": {
+        "bench": (
+            "Measure how well and how fast daemons retrieve, on public benchmarks or a file of"
+            " yours."
+        ),
+        "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
+    },
+    "Answer and judge": {
+        "answer": (
+            "Answer a benchmark's questions from what systems retrieved, with one reader for all."
+        ),
+        "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
+        "rescore": "Score the stored answers of a run again, without a daemon.",
+    },
+    "Look at results": {
+        "report": "Show stored results as one HTML file, or in the formats of other programs.",
+        "view": "Show results in a browser, and follow runs as they happen, until Ctrl-C.",
+    },
+    "Prepare": {
+        "info": "Show the available SDKs, toolchains and datasets.",
+        "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
+        "cache": "Show, prune and clear the replies of language models that are kept.",
+        "upstream": "Serve scripted chat, embedding and reranking APIs for daemons to call.",
+    },
 }
-"""Summaries of the commands, so that the help imports none of them."""
+"""Summaries of the commands by task, so that the help imports none of them."""
 
 
 class _Verbs(LazyGroup):
     commands_by_name: ClassVar = {
-        name: (f"{name}:command", summary) for name, summary in _VERBS.items()
+        name: (f"{name}:command", summary)
+        for verbs in _TASKS.values()
+        for name, summary in verbs.items()
     }
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        for task, verbs in _TASKS.items():
+            with formatter.section(task):
+                # The same width in each section, so that they read as one table.
+                formatter.write_dl([(f"{name:<8}", text) for name, text in verbs.items()])
 
 
 @click.group(
@@ -77,7 +104,11 @@ class _Verbs(LazyGroup):
 )
 @click.version_option(__version__, prog_name="memconform", cls=Option)
 def cli() -> None:
-    """Test memory daemons written in different languages against one contract."""
+    """Test memory daemons written in different languages against one contract.
+
+    Most people need three commands: `run` for whether SDKs answer right and agree, `conform` for
+    what an SDK does wrong, and `doctor` for what keeps either from working here.
+    """
 
 
 def main() -> None:
@@ -100,7 +131,7 @@ def main() -> None:
         _show_usage(error)
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
-        _end(error.render(), error.exit_code)
+        _end(render_error(error), error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         # click turns an EOFError into an abort, but it is a crash.
         if isinstance(error.__cause__, EOFError):
@@ -110,7 +141,7 @@ def main() -> None:
     except BaseException as raised:  # noqa: BLE001 - no error may end in exit code 1
         cause = _first(raised)
         if isinstance(cause, MemconformError):
-            _end(cause.render(), cause.exit_code)
+            _end(render_error(cause), cause.exit_code)
         if reason := why_output_fails(cause):
             drop_output()
             _end(
@@ -119,7 +150,7 @@ def main() -> None:
                 ExitCode.INTERNAL,
             )
         if limit := limit_error(cause):
-            _end(limit.render(), limit.exit_code)
+            _end(render_error(limit), limit.exit_code)
         if isinstance(cause, OSError) and cause.filename is not None:
             _end(f"path_unusable: {cause.filename!r}: {cause.strerror}", ExitCode.USAGE)
         _end_crashed()

@@ -11,6 +11,7 @@ from memconform.parity import comparison
 from memconform.parity.agreement import Agreement, compare_rankings
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.parity.records import ParityReport
+from memconform.printing.errors import render_error
 from memconform.printing.output import echo
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
@@ -47,7 +48,7 @@ class RunComparison:
             slow = missing_extra(
                 "parity", "without numpy, comparing this many questions may take minutes"
             )
-            echo(slow.render(), err=True)
+            echo(render_error(slow), err=True)
         loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
         questions = finished[0].summary.total
         with StepProgress("comparing", questions, quiet=options.quiet) as step:

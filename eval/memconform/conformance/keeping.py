@@ -14,6 +14,7 @@ from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
 
 MOST_KEPT = 4
 """Daemons that are kept for each SDK; a daemon takes up to 100 MiB."""
@@ -64,7 +65,7 @@ class KeptDaemons:
         try:
             await fixture.restore()
         except DaemonError as error:
-            self.notes.append(f"a daemon of {sdk} cannot be kept: {error.render()}")
+            self.notes.append(f"a daemon of {sdk} cannot be kept: {render_error(error)}")
             return False
         self._holdings.append(_Holding(sdk, fixture, frozenset(entry.id for entry in entries)))
         return True
@@ -105,7 +106,7 @@ class KeptDaemons:
             try:
                 await holding.fixture.close()
             except DaemonError as error:
-                self.problems.append(f"{holding.sdk}: {error.render()}")
+                self.problems.append(f"{holding.sdk}: {render_error(error)}")
         while self._at_end:
             await asyncio.to_thread(self._at_end.pop(0))
 

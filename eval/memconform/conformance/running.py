@@ -29,6 +29,7 @@ from memconform.conformance.wire import WireFault
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.wire import Profile
 from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
 from memconform.printing.logs import Logger
 from memconform.upstream.script import Script
 
@@ -134,7 +135,7 @@ def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
             cause = error.cause if isinstance(error, UntestableError) else _MISSING_PART
             return _Stop(str(error), cause)
         case DaemonError():
-            return _Stop(error.render(), start_cause(error, entry.case.daemon.env))
+            return _Stop(render_error(error), start_cause(error, entry.case.daemon.env))
         case UnknownVariableError() if not fixture.runner.restartable:
             why = f"{error}: {fixture.runner.name} was not started by memconform"
             return _Stop(why, NOT_MANAGED)

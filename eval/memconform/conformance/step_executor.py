@@ -46,6 +46,7 @@ from memconform.conformance.value_causes import (
 from memconform.conformance.variables import substitute
 from memconform.contract.dialect_keys import DialectError
 from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
 
 Variables = Mapping[str, Any]
 
@@ -322,9 +323,9 @@ class StepExecutor:
         except DaemonError as error:
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.
-                self._context.start_failure = error.render()
+                self._context.start_failure = render_error(error)
                 self._context.start_cause = start_cause(error, step.env)
-                raise StoppedError(error.render(), self._context.start_cause) from error
+                raise StoppedError(render_error(error), self._context.start_cause) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
             cause = start_cause(error, step.env)
         took = round((time.perf_counter() - started) * 1e3, 3)

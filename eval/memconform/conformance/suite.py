@@ -25,6 +25,7 @@ from memconform.conformance.running import CaseRun, run_case, skipped_case
 from memconform.daemons.runner import SdkRunner
 from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
 
 _MAX_HUNG = 3
 """Consecutive cases that get no answer, each from a daemon just started, before it is given up."""
@@ -237,7 +238,7 @@ class _JobRunner:
                     return problems
             except DaemonError as error:
                 # A failure to start is reported by every case; this is a failure to stop.
-                return [error.render()]
+                return [render_error(error)]
 
     async def _run_job(self, fixture: Fixture, job: Job) -> list[str]:
         try:
@@ -271,7 +272,7 @@ class _JobRunner:
                 try:
                     await fixture.restore()
                 except DaemonError as error:
-                    why = error.render()
+                    why = render_error(error)
                     cause = start_cause(error, entry.case.daemon.env)
             if why:
                 skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
@@ -284,7 +285,7 @@ class _JobRunner:
                     run = await run_case(entry, fixture, brain_id(entry))
                     await hangs.recover(run)
             except DaemonError as error:
-                why, cause = error.render(), start_cause(error, entry.case.daemon.env)
+                why, cause = render_error(error), start_cause(error, entry.case.daemon.env)
             self._queue.put_nowait(run)
             if hangs.verdict and not why:
                 why, cause = hangs.verdict, "the daemon does not answer any more"
@@ -355,7 +356,7 @@ class _Hangs:
 def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:
     """Return why the cases of a job cannot be run, and the cause."""
     if isinstance(error, DaemonError):
-        return error.render(), start_cause(error, job.settings.env)
+        return render_error(error), start_cause(error, job.settings.env)
     return str(error), error.cause
 
 

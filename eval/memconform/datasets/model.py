@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+TextKind = Literal["answer", "retrieval"]
+"""Which text of a daemon's response is scored: its reader's answer, or what it retrieved."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -5,11 +5,10 @@ from typing import Literal
 from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.ask import AskRequest
-from memconform.datasets.model import Question
+from memconform.datasets.error_text import error_message
+from memconform.datasets.model import Question, TextKind
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
-from memconform.scoring.error_text import error_message
-from memconform.scoring.scorer import TextKind
 
 
 class AskBasic:

@@ -8,8 +8,7 @@ from memconform.client.timing import Timings
 from memconform.contract.ask import Citation
 from memconform.contract.core import Chunk, Filters, Trace
 from memconform.contract.wire import Mode
-from memconform.datasets.model import Question
-from memconform.scoring.scorer import DaemonResponse, TextKind
+from memconform.datasets.model import Question, TextKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,12 @@ class RetrievalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioResponse(DaemonResponse):
+class ScenarioResponse:
     """A daemon's answer to a question; failures are raised as CallError instead."""
 
+    text: str
+    """The reader's answer, or the retrieved text."""
+    kind: TextKind
     chunks: tuple[Chunk, ...] = ()
     """Best first."""
     trace: Trace

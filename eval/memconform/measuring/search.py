@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from memconform.client.client import ContractClient
 from memconform.client.timing import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
-from memconform.datasets.model import Question
+from memconform.datasets.model import Question, TextKind
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
-from memconform.scoring.scorer import TextKind
 
 
 class SearchRetrieveOnly:

@@ -10,7 +10,6 @@ from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.llm.replies import InvalidReplyError
-from memconform.reading.reader import CallTotals, ErrorFinder, count_call
 from memconform.replay.agent_prompts import (
     MAX_TURNS,
     Dialogue,
@@ -22,6 +21,7 @@ from memconform.replay.agent_prompts import (
 )
 from memconform.replay.agent_results import content_words, result_text
 from memconform.replay.hits import Hit
+from memconform.scoring.reader.reader import CallTotals, ErrorFinder, count_call
 
 SearchTool = Callable[[ToolCall], Awaitable[Sequence[Hit]]]
 """Makes one search; raises CallError or DaemonError if it fails."""

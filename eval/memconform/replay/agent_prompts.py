@@ -15,8 +15,8 @@ from memconform.datasets.invisible import is_blank
 from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.llm.replies import decode_reply
 from memconform.printing.plurals import plural
-from memconform.reading.prompts import DECLINES, require_no_echo
-from memconform.reading.reader import ErrorFinder
+from memconform.scoring.reader.prompts import DECLINES, require_no_echo
+from memconform.scoring.reader.reader import ErrorFinder
 
 Tool = Literal["kb_search", "memory_recall"]
 _TOOLS: dict[str, Tool] = {tool: tool for tool in get_args(Tool)}

@@ -5,11 +5,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
+from memconform.datasets.error_text import error_message
 from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
-from memconform.reading.prompts import DECLINES
-from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.evidence import evidence_text, select_evidence
 from memconform.replay.hits import Hit
@@ -17,7 +16,8 @@ from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
 from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
-from memconform.scoring.error_text import error_message
+from memconform.scoring.reader.prompts import DECLINES
+from memconform.scoring.reader.reader import CallTotals
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from memconform.contract.chunking import bodies
 from memconform.contract.terms import terms
 from memconform.datasets.conversations import Turn
-from memconform.reading.passages import BYTES_PER_TOKEN, Passage
 from memconform.replay.hits import Hit
+from memconform.scoring.reader.passages import BYTES_PER_TOKEN, Passage
 from memconform.upstream.extractive import STOP_WORDS
 
 CUT = "[…]"

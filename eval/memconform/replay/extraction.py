@@ -14,9 +14,9 @@ from memconform.llm.accounting import Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
 from memconform.llm.replies import decode_reply
-from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
+from memconform.scoring.reader.reader import CallTotals
 from memconform.upstream.extractive import first_person_sentences
 
 PROMPT_VERSION = "facts-1"

@@ -8,9 +8,7 @@ from pydantic import ValidationError
 from memconform.contract.core import Version
 from memconform.errors import UsageError
 from memconform.replay.records import JournalHeader, RetrievalRecord
-from memconform.storage.append_only import AppendOnly
-
-_FOOTER = b'{"stage": "footer"'
+from memconform.storage.append_only import AppendOnly, whole_lines
 
 
 class RetrievalJournal:
@@ -95,20 +93,13 @@ class RetrievalJournal:
     def _read(self, path: Path) -> None:
         offset = 0
         try:
-            with path.open("rb") as file:
-                head = file.readline()
-                if not head.endswith(b"\n"):
-                    return
-                self._require_same(path, JournalHeader.model_validate_json(head))
-                offset = len(head)
-                for line in file:
-                    # A line without an end was cut short when the harness was killed.
-                    if not line.endswith(b"\n") or line.startswith(_FOOTER):
-                        break
-                    record = RetrievalRecord.model_validate_json(line)
-                    if record.error is None and not record.redacted:
-                        self._places[record.question] = (path, offset)
-                    offset += len(line)
+            for offset, line in whole_lines(path):
+                if not offset:
+                    self._require_same(path, JournalHeader.model_validate_json(line))
+                    continue
+                record = RetrievalRecord.model_validate_json(line)
+                if record.error is None and not record.redacted:
+                    self._places[record.question] = (path, offset)
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is damaged at byte {offset}",

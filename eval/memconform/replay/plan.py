@@ -13,13 +13,13 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Question
 from memconform.measuring.daemon_session import daemon_identity
-from memconform.reading.reader import Reader
 from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SharedBrain
 from memconform.replay.placement import Placement
 from memconform.replay.records import JournalHeader, ReplaySettings
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.reader.reader import Reader
 
 ReplayControl = Literal["oracle", "full-context"]
 """What the reader is shown without a daemon: the sessions with the answer, or all of them."""

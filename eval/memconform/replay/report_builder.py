@@ -10,7 +10,6 @@ from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
-from memconform.reading.reader import CallTotals
 from memconform.records import Incident
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import (
@@ -24,6 +23,7 @@ from memconform.replay.records import (
 from memconform.replay.stored import lme_scores
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
 from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.reader.reader import CallTotals
 from memconform.scoring.retrieval import metrics
 from memconform.scoring.statuses import failure_lines
 from memconform.stats.clusters import mean_interval

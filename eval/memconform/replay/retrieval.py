@@ -11,7 +11,6 @@ from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
 from memconform.measuring.daemon_session import daemon_session
-from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.agent import Agent
 from memconform.replay.daemon import BrainIndex, brain_index
@@ -22,6 +21,7 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
 from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
+from memconform.scoring.reader.reader import CallTotals
 
 _VERIFY_EVERY = 50
 """Questions between two verifications of the index; a resume repeats at most this many."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
 from memconform.llm.chat import LlmError
-from memconform.reading.reader import CallTotals
 from memconform.records import Failure
 from memconform.replay.agent import Agent
 from memconform.replay.agent_prompts import Tool, ToolCall
@@ -15,7 +15,7 @@ from memconform.replay.documents import FACTS, SESSIONS
 from memconform.replay.hits import Hit
 from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
-from memconform.scoring.error_text import error_message
+from memconform.scoring.reader.reader import CallTotals
 
 
 def agent_prefixes(project: str) -> dict[Tool, str]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from memconform.datasets.conversations import Turn
 from memconform.llm.chat import ChatRequest, Message
-from memconform.reading.passages import HistoryFormat, Passage
-from memconform.reading.prompts import (
+from memconform.replay.date_hints import hint_line
+from memconform.replay.evidence import CUT, evidence_text
+from memconform.scoring.reader.passages import HistoryFormat, Passage
+from memconform.scoring.reader.prompts import (
     DATA_NOTE,
     DATE_HINT,
     DECLINES,
@@ -18,8 +20,6 @@ from memconform.reading.prompts import (
     fence_evidence,
     question_lines,
 )
-from memconform.replay.date_hints import hint_line
-from memconform.replay.evidence import CUT, evidence_text
 
 PROMPT_VERSION = "replay-reader-1"
 """Changed with every change of the wording: cached replies are of a version."""

@@ -16,6 +16,7 @@ from memconform.bench.records import BenchReport, Row, Scores, SystemReport
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import footnotes, row_name
@@ -67,10 +68,12 @@ class BenchConsole(RowsProgress):
             case SystemHalted():
                 self._end("failed")
                 self.has_halted = True
-                self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
+                self._console.print(
+                    Lines(f"{event.system}: {render_error(event.error)}"), style="red"
+                )
             case ModeHalted():
                 name = f"{event.system} {event.mode.value}"
-                self._console.print(Lines(f"{name}: {event.error.render()}"), style="red")
+                self._console.print(Lines(f"{name}: {render_error(event.error)}"), style="red")
 
     def _end(self, state: str) -> None:
         """End the row of the current system, unless it has ended."""
@@ -118,7 +121,7 @@ def show_bench(
     for line, good in _agreement_lines(report):
         console.print(line, style="green" if good else "red")
     for sdk in skipped:
-        console.print(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), style="yellow")
+        console.print(Lines(f"{sdk.sdk} skipped: {render_error(sdk.error)}"), style="yellow")
     for entry in dropped:
         console.print(f"dropped or unresolved {entry.id}: {entry.why}", style="dim")
 

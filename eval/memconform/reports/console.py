@@ -10,6 +10,7 @@ from rich.text import Text
 
 from memconform.printing.commands import resume_command
 from memconform.printing.console import SafeConsole, joined, standard_error, styled
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
@@ -93,7 +94,7 @@ class ConsoleReport(RowsProgress):
             case RunHalted():
                 self._halted = True
                 self._interrupted = event.error.code == "interrupted"
-                self._print(event.error.render(), "red")
+                self._print(render_error(event.error), "red")
             case RunFinished():
                 self.end(event.summary.sdk, pass_rate_text(event.summary, brief=True))
                 if self._halted and (self._interrupted or self._has_asked):

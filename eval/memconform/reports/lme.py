@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.client.timing import short_latencies
 from memconform.ingest.records import nothing_found
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.records import Failure
@@ -76,7 +77,7 @@ class LmeConsole(RowsProgress):
                 self.begin(event.name, "reading", self._questions)
                 self.advance(event.name)
             case PartHalted():
-                self._console.print(f"{event.name}: {event.error.render()}", style="bold red")
+                self._console.print(f"{event.name}: {render_error(event.error)}", style="bold red")
             case PartFinished():
                 self.end(event.result.sdk, "failed" if event.result.failures else "done")
 

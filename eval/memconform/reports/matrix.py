@@ -7,6 +7,7 @@ from rich.table import Table
 from memconform.daemons.availability import SkippedSdk
 from memconform.parity.agreement import Agreement
 from memconform.printing.console import standard_error, styled
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.console import verdict_counts
@@ -34,7 +35,7 @@ def show_matrix(
         for line, good in _verdicts(agreement):
             console.print(line, style="green" if good else "red")
     for sdk in skipped:
-        console.print(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), style="yellow")
+        console.print(Lines(f"{sdk.sdk} skipped: {render_error(sdk.error)}"), style="yellow")
 
 
 _MISSING = "-"

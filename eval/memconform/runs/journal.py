@@ -17,7 +17,7 @@ from memconform.records import Record
 from memconform.runs.plan import Settings
 from memconform.runs.proofs import Proofs, Retraction, Statement
 from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
-from memconform.storage.append_only import AppendOnly
+from memconform.storage.append_only import AppendOnly, whole_lines
 from memconform.storage.result_file import require_result_of_run
 from memconform.storage.writing import write_whole
 
@@ -279,17 +279,13 @@ _STATEMENTS = tuple(
 
 def _records(path: Path, prefixes: tuple[bytes, ...] = ()) -> Iterator[StageRecord | Statement]:
     """Yield records, optionally only lines with a prefix: parsing all twice takes seconds."""
-    with path.open("rb") as file:
-        next(file)
-        for number, line in enumerate(file, start=2):
-            if not line.endswith(b"\n") or line.startswith(b'{"stage": "footer"'):
-                return
-            if prefixes and not line.startswith(prefixes):
-                continue
-            try:
-                yield _READER.validate_json(line)
-            except ValidationError as error:
-                raise _unreadable(path, f"line {number} is not a record") from error
+    for number, (offset, line) in enumerate(whole_lines(path), start=1):
+        if not offset or (prefixes and not line.startswith(prefixes)):
+            continue
+        try:
+            yield _READER.validate_json(line)
+        except ValidationError as error:
+            raise _unreadable(path, f"line {number} is not a record") from error
 
 
 def _unreadable(path: Path, reason: str) -> ResultsError:

@@ -3,13 +3,13 @@
 import asyncio
 from typing import Protocol
 
-from memconform.datasets.model import Question
+from memconform.datasets.model import Question, TextKind
 from memconform.llm.chat import HaltingError
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
 from memconform.scoring.engine import ScoringEngine, ScoringTask
-from memconform.scoring.scorer import DaemonResponse, Scorer, TextKind
+from memconform.scoring.scorer import DaemonResponse, Scorer
 from memconform.scoring.statuses import QuestionStatus
 
 _log = Logger()

@@ -40,7 +40,7 @@ from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFingerprint
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
-from memconform.scoring.scorer import Scorer
+from memconform.scoring.scorer import DaemonResponse, Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.bodies import BodyFiles
 from memconform.upstream.watching import UpstreamWatch
@@ -215,7 +215,8 @@ class QuestionRunner:
         )
         snapshot = self._snapshot(number, question, response.chunks, response.trace)
         self.checkpoints.add(snapshot)
-        await self._judging.judge(row, attempt, question, response, snapshot.mark_judged)
+        scored = DaemonResponse(text=response.text, kind=response.kind)
+        await self._judging.judge(row, attempt, question, scored, snapshot.mark_judged)
 
     def _record_failure(
         self,

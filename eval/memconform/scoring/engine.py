@@ -8,17 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memconform.concurrency import work_through
-from memconform.datasets.model import Question
+from memconform.datasets.error_text import error_message
+from memconform.datasets.model import Question, TextKind
 from memconform.errors import MemconformError
 from memconform.llm.chat import HaltingError, merge_halts
 from memconform.records import Failure
-from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.records import JudgeVote, unfinished_votes, votes_of
-from memconform.scoring.scorer import DaemonResponse, Score, Scorer, TextKind
+from memconform.scoring.scorer import DaemonResponse, Score, Scorer
 
 if TYPE_CHECKING:
-    from memconform.reading.passages import Passage
-    from memconform.reading.reader import Reader, Reading
+    from memconform.scoring.reader.passages import Passage
+    from memconform.scoring.reader.reader import Reader, Reading
 
 _AT_ONCE = 64
 """Answers that are judged at once; each service limits its own calls."""

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from memconform.contract.wire import JsonValue
-from memconform.datasets.model import Question
+from memconform.datasets.model import Question, TextKind
 from memconform.scoring.statuses import QuestionStatus
-
-TextKind = Literal["answer", "retrieval"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

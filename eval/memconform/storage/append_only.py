@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -15,6 +16,7 @@ from memconform.errors import ResultsError
 from memconform.storage.writing import json_bytes, unwritable
 
 _FSYNC_SECONDS = 0.5
+_FOOTER = b'{"stage": "footer"'
 
 
 class AppendOnly:
@@ -90,6 +92,23 @@ class AppendOnly:
                     os.fsync(self._file.fileno())
                 except OSError as error:
                     self._sync_error = error
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the byte offset and the content of each line before the footer, the header first.
+
+    A last line without a line end is left out: the program was killed while writing it.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n") or line.startswith(_FOOTER):
+                return
+            yield offset, line
+            offset += len(line)
 
 
 def append_lines(path: Path, *records: BaseModel | dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.fakes.hostile import HostileDaemon
 from memconform.fakes.wire import RawExchange, RawRequest, serving
+from memconform.printing.errors import render_error
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished, RunHalted
 from memconform.runs.plan import Plan
@@ -77,7 +78,7 @@ async def _run(plan: Plan, runner: _Runner) -> tuple[RunResult, list[str], Path]
     halts: list[str] = []
     async for event in execute(plan, runner):
         if isinstance(event, RunHalted):
-            halts.append(str(event.error.render()))
+            halts.append(str(render_error(event.error)))
         if isinstance(event, RunFinished):
             result = RunResult.model_validate_json(event.result.read_bytes())
             return result, halts, event.result.with_name("journal.jsonl")

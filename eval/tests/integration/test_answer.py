@@ -11,7 +11,7 @@ import pytest
 from memconform.cli.main import cli
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.errors import UsageError
-from memconform.reading.prompts import DECLINES
+from memconform.scoring.reader.prompts import DECLINES
 from tests.integration.answer_bench import NAMES as _NAMES
 from tests.integration.answer_bench import QUESTIONS as _QUESTIONS
 from tests.integration.answer_bench import Call, run_bench, write_questions

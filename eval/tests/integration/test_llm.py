@@ -35,6 +35,7 @@ from memconform.llm.chat import (
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO
 from memconform.llm.replies import InvalidReplyError
+from memconform.printing.errors import render_error
 from memconform.scoring.judge.prompt import judge_request, parse_reply
 from tests.conftest import WAIT_SECONDS
 
@@ -651,5 +652,5 @@ async def test_no_key_reaches_cache_errors_or_requests_bodies(
     await upstream.script({"text": f"no verdict but {key}"})
     with pytest.raises(InvalidReplyError) as raised:
         await opened(key=key).ask(_request("b"), parse_reply)
-    assert key not in str(raised.value.render())
+    assert key not in str(render_error(raised.value))
     assert all(key not in json.dumps(r["body"]) for r in await upstream.requests())

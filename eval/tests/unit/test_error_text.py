@@ -2,8 +2,8 @@
 
 import pytest
 
+from memconform.datasets.error_text import error_message, resembles_error
 from memconform.datasets.model import Question
-from memconform.scoring.error_text import error_message, resembles_error
 
 _QUESTION = Question(id="q", question="Where is the boat?", answers=("in berth 20",))
 

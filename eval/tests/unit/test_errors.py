@@ -5,6 +5,7 @@ import pytest
 
 from memconform.cli import main
 from memconform.errors import ExitCode, UsageError, gravest, nearest
+from memconform.printing.errors import render_error
 
 _ORDER = [130, 2, 70, 3, 6, 4, 1, 5, 0]
 
@@ -25,7 +26,7 @@ def test_every_code_has_a_precedence() -> None:
 
 def test_an_error_says_what_where_and_what_to_try() -> None:
     error = UsageError("it broke", code="broken", hint="mend it", excerpt="line 1\nline 2")
-    assert error.render() == "broken: it broke\n  | line 1\n  | line 2\n  try: mend it"
+    assert render_error(error) == "broken: it broke\n  | line 1\n  | line 2\n  try: mend it"
 
 
 def test_a_name_with_half_the_letters_in_common_is_not_suggested() -> None:

@@ -23,6 +23,7 @@ from memconform.errors import ExitCode, UsageError, limit_error, limit_hint
 from memconform.llm.cache import CachedReply, ReplyCache
 from memconform.network import Proxy
 from memconform.network_transport import ShellTransport, way_options
+from memconform.printing.errors import render_error
 from memconform.user_cache import builds_folder, cache_folder, downloads_folder
 
 
@@ -75,7 +76,7 @@ def test_an_error_that_few_files_may_have_caused_is_shown(monkeypatch: pytest.Mo
     found = limit_error(KeyError("a bug"))
     assert found is not None
     assert found.code == "too_many_files"
-    assert "KeyError: 'a bug'" in found.render()
+    assert "KeyError: 'a bug'" in render_error(found)
 
 
 def test_what_another_process_reports_names_the_limit() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.llm.services import ModelCheck
+from memconform.printing.errors import render_error
 from memconform.runs.doctor import Step
 from memconform.runs.machine import Machine, check_machine
 
@@ -88,7 +89,7 @@ async def test_what_would_break_a_run_fails(
     step = (await _steps(replace(machine, **change), tmp_path))[name]
     assert step.error is not None
     assert step.is_needed
-    assert says in step.error.render()
+    assert says in render_error(step.error)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ async def test_what_only_degrades_a_run_is_a_warning(
     step = (await _steps(replace(machine, **change), tmp_path))[name]
     assert step.error is not None
     assert not step.is_needed
-    assert says in step.error.render()
+    assert says in render_error(step.error)
 
 
 async def test_one_loopback_address_is_enough(machine: Machine, tmp_path: Path) -> None:

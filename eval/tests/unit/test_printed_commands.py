@@ -111,7 +111,7 @@ def test_commands_are_found_where_they_are_printed() -> None:
         "cli/conform_tools.py",
         "datasets/sources.py",
         "reports/parity.py",
-        "runs/judgements.py",
+        "scoring/judge/tally.py",
     ):
         assert any(name.startswith(f"{expected}:") for name in names), expected
 

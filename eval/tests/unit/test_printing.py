@@ -18,6 +18,7 @@ import memconform
 from memconform import redaction
 from memconform.errors import UsageError
 from memconform.printing.console import SafeConsole, styled
+from memconform.printing.errors import render_error
 from memconform.printing.escaping import (
     Lines,
     escape_line,
@@ -98,7 +99,7 @@ def test_a_field_of_one_line_cannot_begin_another() -> None:
 
 def test_lines_of_an_excerpt_stay_lines_behind_their_margin() -> None:
     error = UsageError("broke\n::error", code="bad", hint="a\x1bb", excerpt="one\n::two\x1b[0m\n")
-    assert error.render() == (
+    assert render_error(error) == (
         "bad: broke\\n::error\n  | one\n  | :\\x3atwo\\x1b[0m\n  try: a\\x1bb"
     )
 

@@ -11,8 +11,8 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest, Message, Usage
 from memconform.llm.replies import cut_fault
-from memconform.reading.official_prompts import OfficialWording, read_script_texts
-from memconform.reading.passages import (
+from memconform.scoring.reader.official_prompts import OfficialWording, read_script_texts
+from memconform.scoring.reader.passages import (
     BYTES_PER_TOKEN,
     Passage,
     fit_passages,
@@ -20,7 +20,7 @@ from memconform.reading.passages import (
     passage_text,
     retrieved_passages,
 )
-from memconform.reading.prompts import DECLINES, Method, OwnWording
+from memconform.scoring.reader.prompts import DECLINES, Method, OwnWording
 from memconform.upstream.extractive import complete
 from memconform.upstream.reader_prompt import read_prompt
 

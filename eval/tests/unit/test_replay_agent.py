@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memconform.client.failures import DaemonFailedError
+from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
@@ -16,8 +17,6 @@ from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import ChatRequest, Completion, Usage, fence_line
 from memconform.llm.names import ModelName
 from memconform.llm.settings import Endpoint
-from memconform.reading.prompts import DECLINES
-from memconform.reading.reader import CallTotals
 from memconform.replay.agent import MAX_SECONDS, Agent, SearchRecord
 from memconform.replay.agent_prompts import (
     MAX_TURNS,
@@ -28,7 +27,8 @@ from memconform.replay.agent_prompts import (
 )
 from memconform.replay.agent_results import excerpt, result_text
 from memconform.replay.hits import Hit
-from memconform.scoring.error_text import error_message
+from memconform.scoring.reader.prompts import DECLINES
+from memconform.scoring.reader.reader import CallTotals
 from memconform.upstream.search_agent import is_searching, next_reply
 
 _QUESTION = "How many hives does Ada keep?"

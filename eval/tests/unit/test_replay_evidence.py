@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memconform.reading.passages import BYTES_PER_TOKEN
 from memconform.replay.evidence import CUT, Evidence, evidence_text, select_evidence
 from memconform.replay.hits import DocumentKind, Hit
+from memconform.scoring.reader.passages import BYTES_PER_TOKEN
 
 _PLENTY = 1_000_000
 

@@ -18,7 +18,7 @@ _ROOMS = {
         "redaction",
         "reports",
         "runs",
-        "scenarios",
+        "measuring",
         "scoring",
         "stats",
         "storage",

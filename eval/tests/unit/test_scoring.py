@@ -1,11 +1,11 @@
 import pytest
 
 from memconform.datasets.matching import holds_expected
-from memconform.datasets.model import Question
+from memconform.datasets.model import Question, TextKind
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.scoring.exact import ExactScorer
-from memconform.scoring.scorer import DaemonResponse, TextKind
+from memconform.scoring.scorer import DaemonResponse
 from memconform.scoring.statuses import QuestionStatus
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from memconform.datasets.model import Question
 from memconform.llm.chat import BudgetSpentError, LlmError
-from memconform.reading.reader import Reader, Reading
 from memconform.records import Failure
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
+from memconform.scoring.reader.reader import Reader, Reading
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 

@@ -12,6 +12,7 @@ from memconform.datasets.sources import (
     select_source,
 )
 from memconform.errors import UsageError
+from memconform.printing.errors import render_error
 
 _GOOD = """
 [a]
@@ -109,7 +110,7 @@ def test_a_bad_entry_is_named(tmp_path: Path, old: str, new: str, says: str) -> 
     path = _written(tmp_path, _GOOD.replace(old, new))
     with pytest.raises(UsageError) as caught:
         load_sources(path)
-    text = caught.value.render()
+    text = render_error(caught.value)
     assert f"{path} is not a valid sources.toml" in text
     assert says in text
 

@@ -15,6 +15,7 @@ from memconform.errors import DaemonError, UsageError
 from memconform.fakes.scripted import ScriptedDaemon
 from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.ingest.documents import ReferenceAnswers
+from memconform.printing.errors import render_error
 from memconform.runs.plan import Plan, Settings
 from memconform.runs.preflight import open_brain
 from memconform.runs.remedies import remedies
@@ -103,7 +104,7 @@ def test_what_follows_the_address_must_name_a_dialect(
     with pytest.raises(UsageError) as raised:
         find_runner(f"url:{_URL},{setting}", tmp_path)
     assert raised.value.code == code
-    assert says in raised.value.render()
+    assert says in render_error(raised.value)
 
 
 def test_a_manifest_may_say_where_the_daemon_already_runs(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_what_needs_a_daemon_that_memconform_starts_is_refused(
 def test_a_daemon_is_either_started_or_runs_already(tmp_path: Path, serve: str, says: str) -> None:
     with pytest.raises(UsageError) as raised:
         find_runner(_write(tmp_path, _MANIFEST.replace(f'url = "{_URL}"', serve)), tmp_path)
-    assert says in raised.value.render()
+    assert says in render_error(raised.value)
 
 
 async def _up(request: RawRequest, exchange: RawExchange) -> None:

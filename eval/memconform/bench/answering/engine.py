@@ -16,10 +16,10 @@ from memconform.bench.answering.plan import (
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
 from memconform.concurrency import interruption
-from memconform.reading.passages import PassageSelection
-from memconform.reading.prompts import DECLINES
 from memconform.records import Failure
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
+from memconform.scoring.reader.passages import PassageSelection
+from memconform.scoring.reader.prompts import DECLINES
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder
 

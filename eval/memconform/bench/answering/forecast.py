@@ -7,17 +7,17 @@ from functools import partial
 from memconform.bench.answering.plan import AnswerTask, Arm, shown_passages, unanswerable
 from memconform.bench.answering.records import ReaderSettings
 from memconform.datasets.conversation_store import ConversationStore
+from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
 from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
 from memconform.llm.replies import cached_reply
-from memconform.reading.passages import Passage
-from memconform.reading.prompts import DECLINES, Wording
-from memconform.reading.reader import parse_answer, parse_note
-from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.forecast import Forecast
+from memconform.scoring.reader.passages import Passage
+from memconform.scoring.reader.prompts import DECLINES, Wording
+from memconform.scoring.reader.reader import parse_answer, parse_note
 
 
 @dataclass(frozen=True, slots=True)

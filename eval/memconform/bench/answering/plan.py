@@ -14,9 +14,12 @@ from memconform.bench.stored_rows import StoredRow
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation
+from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
 from memconform.datasets.reasoning import ONLY_REASONING, strip_reasoning
-from memconform.reading.passages import (
+from memconform.records import Failure
+from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.reader.passages import (
     Passage,
     PassageSelection,
     fit_passages,
@@ -24,10 +27,7 @@ from memconform.reading.passages import (
     of_speakers,
     retrieved_passages,
 )
-from memconform.reading.reader import Reader
-from memconform.records import Failure
-from memconform.scoring.error_text import error_message
-from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.reader.reader import Reader
 
 _EMPTY = "the answer is empty"
 

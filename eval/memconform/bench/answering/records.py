@@ -9,11 +9,11 @@ from memconform.bench.qa.records import KeyFile, TextMetric
 from memconform.datasets.answer_keys import Suite
 from memconform.datasets.model import Question
 from memconform.llm.records import ModelSettings
-from memconform.reading.passages import HistoryFormat, Speakers, Unit
-from memconform.reading.prompts import Method
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.reader.passages import HistoryFormat, Speakers, Unit
+from memconform.scoring.reader.prompts import Method
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader
 

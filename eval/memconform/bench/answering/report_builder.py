@@ -22,9 +22,9 @@ from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.scores import views
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
-from memconform.reading.reader import CallTotals, Reading
 from memconform.records import Failure, Incident
 from memconform.scoring.accuracy import qa_scores
+from memconform.scoring.reader.reader import CallTotals, Reading
 from memconform.scoring.statuses import failure_lines
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin

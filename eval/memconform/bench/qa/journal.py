@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from memconform.bench.qa.records import JournalHeader, Judgement, QaSettings
 from memconform.errors import UsageError
 from memconform.records import Record
-
-_FOOTER = b'{"stage": "footer"'
-
+from memconform.storage.append_only import whole_lines
 
 _Record = TypeVar("_Record", bound=Record)
 
@@ -60,14 +58,11 @@ def read_journal(
     Raises:
         UsageError: as `read_judgements`.
     """
-    records = []
+    records: list[_Record] = []
     try:
-        with path.open("rb") as file:
-            earlier = settings_of(next(file)).model_dump()
-            for line in file:
-                if not line.endswith(b"\n") or line.startswith(_FOOTER):
-                    break
-                records.append(record.model_validate_json(line))
+        lines = whole_lines(path)
+        earlier = settings_of(next(lines)[1]).model_dump()
+        records += [record.model_validate_json(line) for _, line in lines]
     except (OSError, ValidationError, StopIteration) as error:
         raise UsageError(
             f"{path} is not the journal of scored answers",

@@ -10,12 +10,12 @@ from typing import Literal
 from memconform.bench.digests import digest_of_names
 from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, RepeatedText
 from memconform.datasets.answer_keys import AnswerKey
+from memconform.datasets.error_text import error_message, resembles_error
 from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.model import Question
 from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError
-from memconform.scoring.error_text import error_message, resembles_error
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.judge.rubric import settled_if_blank

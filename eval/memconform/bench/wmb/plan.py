@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbSettings
 from memconform.datasets.errata import Errata
+from memconform.datasets.error_text import error_message
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import WmbKey, is_document
 from memconform.datasets.wmb_answers import AnswerRow, RowOrigin, read_answer_rows
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import NothingSelectedError, UsageError
-from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.wmb import (
     SCRIPT_CHARACTERS,

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memconform.errors import MemconformError
+from memconform.printing.errors import render_error
 from memconform.redaction import redact_values
 from memconform.reports.live.following import RunWatcher
 
@@ -97,7 +98,7 @@ def create_app(
         try:
             content = await asyncio.to_thread(write_report)
         except MemconformError as error:
-            return PlainTextResponse(error.render(), 409, _HEADERS)
+            return PlainTextResponse(render_error(error), 409, _HEADERS)
         return HTMLResponse(content, headers=_HEADERS)
 
     async def events(request: Request) -> Response:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from memconform.datasets.conversations import Turn
 from memconform.llm.chat import REPAIR, ChatRequest, Message, fence_line
-from memconform.reading.passages import HistoryFormat, Passage, passage_text
+from memconform.scoring.reader.passages import HistoryFormat, Passage, passage_text
 
 Method = Literal["direct", "con", "con-separate"]
 
