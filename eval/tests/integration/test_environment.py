@@ -264,7 +264,7 @@ def _write_inputs(folder: Path) -> None:
         for n in range(3)
     ]
     (folder / "boxes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions_))
-    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
     for name in ("sdk", "other"):
         (folder / f"{name}.toml").write_text(
             f'name = "{name}"\nlanguage = "python"\n[serve]\nargv = {json.dumps(argv)}\n'

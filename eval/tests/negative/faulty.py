@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from memconform.conformance.mutation.mutant_runner import MutantRunner
+from memconform.conformance.mutation.mutation import Mutation, SourceEdit
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.fakes.mutant import MutantRunner
-from memconform.fakes.mutation import Mutation, SourceEdit
 
 # Not that of `tests`: the program imports this module, and pytest with it would take as long again.
 CHECKOUT = Path(__file__).parents[3]

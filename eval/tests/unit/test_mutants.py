@@ -12,6 +12,7 @@ import pytest
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_runner import MutantRunner, mutant_of, patched_copy
 from memconform.conformance.mutation.mutants import (
     check_mutants,
     mutants,
@@ -19,6 +20,7 @@ from memconform.conformance.mutation.mutants import (
     read_table,
     unscored_mutants,
 )
+from memconform.conformance.mutation.mutation import Edit, Mutation, SourceEdit, apply_edits
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -41,8 +43,6 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, ExitCode, UsageError
-from memconform.fakes.mutant import MutantRunner, mutant_of, patched_copy
-from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
 SOURCES = {

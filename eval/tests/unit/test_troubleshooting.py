@@ -86,12 +86,9 @@ _DAEMON_SIDE = {
 """Callables whose codes a daemon sends to its client (sdks/CONTRACT.md): no errors of ours."""
 
 _DAEMON_SIDE_DICTS = {
+    "bench/raw_http.py",  # problem+json of fake daemons
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
     "conformance/expecting.py",  # the fields that are expected of problem+json
-    "fakes/degenerate.py",  # problem+json of daemons that do next to nothing
-    "fakes/faults.py",  # `error` events that broken daemons send
-    "fakes/scripted.py",  # problem+json of the scripted daemon
-    "fakes/wire.py",  # problem+json of all fake daemons
     "oracle/predictions.py",  # problem+json that the contract requires
     "upstream/dialects.py",  # OpenAI's error body, which the upstream answers a daemon
 }
