@@ -115,7 +115,7 @@ def split_header(text: str) -> tuple[str, str]:
         HeaderError: if it is not one, or is not the user's to set; no value is shown.
     """
     name, colon, value = (part.strip() for part in text.partition(":"))
-    hide_header(value if colon else text.strip())
+    hide_header(name if colon else "", value if colon else text.strip())
     if not colon:
         raise HeaderError("is not a header: there is no colon")
     if not name:

@@ -59,7 +59,7 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token)
+        hide(token, "Authorization")
         if not _is_header_value(token):
             raise UsageError(
                 f"{TOKEN_VARIABLE} is not a valid header value",
