@@ -39,9 +39,9 @@ class Answering:
 
     plan: ReplayPlan
     records: RecordSource
-    """Of the questions that were measured."""
+    """Records of the measured questions."""
     failures: Mapping[str, Failure]
-    """Of the others."""
+    """Why the other questions were not measured."""
     reader: CallTotals
     """What the reader's calls are added to."""
     halted: HaltingError | None = None

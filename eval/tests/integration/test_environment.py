@@ -112,7 +112,7 @@ _PLAIN_CODES = {
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")
 _SOME = ("run", "report html", "datasets list")
-"""Of these nearly all others are made: daemons, models, folders, files, tables, charts."""
+"""These exercise what nearly all others use: daemons, models, folders, files, tables, charts."""
 _BLANKETS = [
     *blankets([row for row in rows() if not row.ends]),
     *(row for row in rows() if row.ends),

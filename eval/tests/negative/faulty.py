@@ -25,7 +25,7 @@ class _Faulty(MutantRunner):
 
 
 class DropsLastChunk(_Faulty):
-    """Of a document that is cut into chunks the last cannot be found."""
+    """The last chunk of a document that is cut into chunks cannot be found."""
 
     file = "chunk.py"
     find = "    chunks.append(data[start:].decode())\n"

@@ -125,7 +125,7 @@ class _Module:
     nodes: list[ast.AST] = field(init=False)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     signatures: dict[str, _Signature] = field(default_factory=dict)
-    """Of its own classes, functions and methods, and of those that it imports."""
+    """Signatures of its own classes, functions and methods, and of those that it imports."""
     foreign: set[str] = field(default_factory=set)
     """Names of imported modules and objects of other packages."""
 
@@ -145,7 +145,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _function_signature(function: _Function, *, bound: bool) -> _Signature | None:
-    """Of a function with a parameter `code: str`."""
+    """The signature of a function with a parameter `code: str`."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args][bound:]
     for index, argument in enumerate(positional):
@@ -163,7 +163,7 @@ def _is_text(argument: ast.arg) -> bool:
 
 
 def _class_signature(node: ast.ClassDef) -> _Signature | None:
-    """Of a class whose `__init__` or whose fields have a `code`."""
+    """The signature of a class whose `__init__` or whose fields have a `code`."""
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
             return _function_signature(statement, bound=True)

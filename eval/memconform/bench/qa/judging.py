@@ -12,7 +12,7 @@ from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.scorer import DaemonResponse, Score
 
 _AT_ONCE = 64
-"""Answers that are judged at once; the door to a provider limits its calls."""
+"""Answers judged concurrently; each provider's limiter caps its calls."""
 
 
 @dataclass(slots=True)
