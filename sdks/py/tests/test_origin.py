@@ -77,7 +77,7 @@ def test_requests_from_this_machine_are_served(http: TestClient) -> None:
 def test_requests_of_web_pages_are_rejected_without_effect(http: TestClient) -> None:
     brain = {"brainId": "b"}
     http.post("/v1/brains", json=brain)
-    faults = []
+    faults: list[tuple[object, ...]] = []
     for (method, target), headers in product(_REQUESTS, _OF_WEB_PAGES):
         answer = http.request(
             method,
