@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
+from memconform.bench.null_server import null_server
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
@@ -36,7 +37,6 @@ from memconform.daemons.resources import RUN_ID_VARIABLE
 from memconform.daemons.runner import Daemon, Launch
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
-from memconform.fakes.null import null_server
 from memconform.printing.logs import configure_logs
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
@@ -369,7 +369,7 @@ async def faults(folder: Path) -> None:
 
 def _seconds_to_notice(folder: Path) -> float:
     folder.mkdir()
-    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
     argv += ["--fault", "hangs", "--on", "number 1?"]
     (folder / "sdk.toml").write_text(
         f'name = "hangs"\nlanguage = "python"\n[serve]\nargv = {json.dumps(argv)}\n'
@@ -396,7 +396,7 @@ def _seconds_to_notice(folder: Path) -> float:
         daemons = [
             process
             for process in psutil.Process(run.pid).children(recursive=True)
-            if "memconform.fakes.scripted" in process.cmdline()
+            if "tests.fakes.scripted" in process.cmdline()
             and "guard.py" not in " ".join(process.cmdline())
         ]
         started = time.perf_counter()

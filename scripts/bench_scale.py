@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from memconform.fakes.null import null_server
+from memconform.bench.null_server import null_server
 from reporting import missed, report
 
 _PROGRAM = str(Path(sys.executable).with_name("memconform"))

@@ -21,11 +21,11 @@ from pathlib import Path
 from statistics import median
 
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_runner import MutantRunner
 from memconform.conformance.mutation.mutants import mutants
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import MemconformError
-from memconform.fakes.mutant import MutantRunner
 from memconform.fuzzing.failures import BrainLostError
 from memconform.fuzzing.judging import Answers, Finding, OracleJudge
 from memconform.fuzzing.probing import probe

@@ -247,7 +247,7 @@ def scripted(workspace: Path) -> Callable[..., Path]:
         first: str = "",
         on: str = f"box{STRUCK}?",
     ) -> Path:
-        argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+        argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
         argv += ["--fault", fault, "--on", on] if fault else []
         if first:
             argv = ["sh", "-c", f'{first}; exec "$0" "$@"', *argv]

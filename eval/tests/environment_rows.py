@@ -36,7 +36,7 @@ class Row(_Table):
 
     @property
     def names(self) -> set[str]:
-        """Of the variables that it changes, in upper case: libraries read both."""
+        """Names of the variables that it changes, in upper case: libraries read both."""
         return {name.upper() for name in (*self.values, *self.unset)}
 
     def applied_to(self, shell: Mapping[str, str], tmp: Path) -> dict[str, str]:

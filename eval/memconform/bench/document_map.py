@@ -19,7 +19,7 @@ ITEM_ID = "item_id"
 
 
 Dates = Literal["none", "known", "needed"]
-"""Of no item; of those that have one; of all, which is an error where one has none."""
+"""Which items get a date: none; those that have one; all, and an item without one is an error."""
 
 DATE = "date"
 """The metadata key of a document that contains its date (core.rank.recency)."""

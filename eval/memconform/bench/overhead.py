@@ -15,7 +15,9 @@ _SEARCHES = 200
 _NULL = Manifest(
     name="null",
     language="python",
-    serve=Serve(argv=["{python}", "-m", "memconform.fakes.null", "{port}"], port="announced"),
+    serve=Serve(
+        argv=["{python}", "-m", "memconform.bench.null_server", "{port}"], port="announced"
+    ),
     capabilities=Capabilities(profiles=[Profile.CORE], modes=[Mode.BM25]),
 )
 

@@ -74,7 +74,7 @@ class SessionSizes(Record):
     """The numbers of searched turns of the sessions that a ranking of turns is scored by."""
 
     relevant: list[int]
-    """Of the relevant sessions that are searched."""
+    """Sizes of the relevant sessions that are searched."""
     other: list[int]
 
 
@@ -264,7 +264,7 @@ class SystemRecord(Record):
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
     rank_by: RankBy = "score"
-    """Of a daemon: `position` by the flag or its dialect, so that rising scores are accepted."""
+    """What ranks a daemon's results; `position`, by flag or dialect, permits rising scores."""
     official_items: bool = False
     """Whether it indexed what the benchmark's released code indexes, and not the items that the
     other systems have."""

@@ -22,7 +22,7 @@ from memconform.scoring.reader.official_prompts import OfficialWording, read_scr
 from memconform.scoring.reader.prompts import OwnWording, Wording
 
 _RESERVED_TOKENS = 4_000
-"""Of the context window, for instructions, question and answer."""
+"""Part of the context window kept for instructions, question and answer."""
 _NO_ARMS = "none"
 
 

@@ -63,7 +63,7 @@ from memconform.user_cache import cache_folder
 
 _MOST_TOKENS = 1_000_000_000
 _RESERVED_TOKENS = 6_000
-"""Of the context window, for instructions, question, notes and answer."""
+"""Part of the context window kept for instructions, question, notes and answer."""
 
 
 def run(options: LmeOptions) -> ExitCode:

@@ -1,4 +1,4 @@
-"""`lme arbitrate`, carried out."""
+"""Executes `lme arbitrate`."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`lme review`, carried out."""
+"""Executes `lme review`."""
 
 from pathlib import Path
 

@@ -304,7 +304,7 @@ def replay_options(command: _Command) -> _Command:
             "--actor-path-prefix",
             group=_RETRIEVAL,
             metavar="PREFIX",
-            help="Search only documents whose path begins so.",
+            help="Search only documents whose path begins with PREFIX.",
         ),
         option(
             "--actor-filter-question-sessions",

@@ -31,7 +31,7 @@ _SCOPE_FOLDERS = {
     "memory": "memory/",
     "raw_lme": SESSIONS,
 }
-"""Of scopes of jeffs-brain/memory that the contract does not have."""
+"""Folders of scopes of jeffs-brain/memory that the contract lacks."""
 _EMPTY_SCOPES = ("raw_document", "wiki", "sources")
 """Scopes of jeffs-brain/memory in which a replay stores nothing."""
 

@@ -10,7 +10,7 @@ SCOPES = (
     *("memory", "global", "project", "raw"),
     *("global_memory", "project_memory", "raw_lme", "raw_document", "wiki", "sources"),
 )
-"""Of `--actor-scope`: the contract's, and those of jeffs-brain/memory."""
+"""Values of `--actor-scope`: the contract's, and those of jeffs-brain/memory."""
 
 
 class SessionFilterChoice(click.Choice[str]):

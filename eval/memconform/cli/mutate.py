@@ -18,7 +18,9 @@ from memconform.cli.options import json_file, log_level, quiet, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutants import check_mutants, mutants, mutants_of_table
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -39,8 +41,6 @@ from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, nearest
-from memconform.fakes.mutant import mutant_of
-from memconform.fakes.mutation import Mutation
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo

@@ -27,7 +27,7 @@ from memconform.contract.wire import RankBy
 from memconform.validation import first_fault
 
 _SHOWN_CHARACTERS = 200
-"""Of an event of which only a part has the shape that the contract requires."""
+"""How much is quoted of an error event that violates the contract's schema."""
 
 
 class _Stage(IntEnum):

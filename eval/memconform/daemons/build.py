@@ -29,7 +29,7 @@ _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
 _ANOTHER = "set XDG_CACHE_HOME to another folder that can be written"
 _DISK_BYTES = 32 << 20
-"""Of a build that failed: with less free, that is why. An environment of Python takes as much."""
+"""With less free space, a failed build is blamed on the disk. A Python environment needs it."""
 _UNAVAILABLE = 69
 """EX_UNAVAILABLE of sysexits.h: the exit status of a build that this machine cannot run."""
 _PROGRESS_SECONDS = 10

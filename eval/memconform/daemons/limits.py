@@ -9,15 +9,15 @@ from pathlib import Path
 from memconform.errors import DaemonError, MemconformError, UsageError
 
 OTHER_FILES = 32
-"""Of the harness or of a daemon besides connections: streams, pipes, journals, a database."""
+"""Files of the harness or a daemon besides connections: streams, pipes, journals, a database."""
 _DISK_BYTES = 32 << 20
 """What the state of a daemon takes while it is checked, a few times over; with 3 MB all checks
 passed, and with 1 MB some failed as if the daemon was wrong."""
 _MEMORY_BYTES = 384 << 20
 """Address space of the smallest daemon: with 400 MB all worked, with 200 MB searches failed."""
 _FAILED_MEMORY_BYTES = 1000 << 20
-"""Of the largest of the three: with 500 MB those in Go and TypeScript ended before they were
-ready; with 1,000 MB all worked."""
+"""Enough for the largest reference daemon: with 500 MB those in Go and TypeScript ended before they
+were ready; with 1,000 MB all worked."""
 
 
 def nearest_existing(folder: Path) -> Path:

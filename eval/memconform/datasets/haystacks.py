@@ -13,7 +13,7 @@ Level = Literal["turn", "session"]
 
 
 _NO_METADATA: Mapping[str, JsonValue] = MappingProxyType({})
-"""Of all items without any: a dict of its own for each takes 6 MiB for those of WMB-100K."""
+"""Shared by all items without metadata: a dict for each takes 6 MiB for those of WMB-100K."""
 
 
 @dataclass(frozen=True, slots=True)

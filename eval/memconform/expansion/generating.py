@@ -1,4 +1,4 @@
-"""Generates the keys, events or ranges of a benchmark through the door to language models."""
+"""Generates the keys, events or ranges of a benchmark with a language model."""
 
 import asyncio
 import hashlib

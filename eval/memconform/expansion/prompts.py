@@ -30,7 +30,7 @@ PROMPT_VERSION = "expansion-1"
 """Changed with every change of the wording: cached replies are of a version."""
 
 _MAX_KEYS = 200
-"""Of one item; the authors' output limit of 2,000 tokens allows fewer facts."""
+"""Most keys of one item; the authors' output limit of 2,000 tokens allows fewer facts."""
 
 _SYSTEM = """\
 You prepare {what} for a search index. You are given {source}. {task}

@@ -21,7 +21,7 @@ class ExpansionReport(Record):
     schema_version: Literal["memconform/expansion@1"] = EXPANSION_SCHEMA
     kind: str
     path: str
-    """Of the benchmark."""
+    """Path of the benchmark."""
     format: str
     options: dict[str, str]
     sha256: str

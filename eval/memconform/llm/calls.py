@@ -63,7 +63,7 @@ class CallPolicy:
 
 @dataclass(slots=True)
 class LlmSession:
-    """The one door: opens models, which share budget, cache and each provider's limit.
+    """Opens all models, which share budget, cache and each provider's limit.
 
     Close it, or use `contextlib.aclosing`.
     """

@@ -35,7 +35,7 @@ class _Prompt:
     is_known: bool = False
     """Whether a reply was valid yet."""
     fault: str = ""
-    """Of the last reply; empty if it was valid."""
+    """The fault of the last reply; empty if the reply was valid."""
     times: int = 0
     """Replies in a row that had this fault."""
 

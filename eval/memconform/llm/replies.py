@@ -20,11 +20,11 @@ _log = Logger()
 _Value = TypeVar("_Value")
 
 _LONG_CHARACTERS = 10_000
-"""Of a prompt for which the service's own count of tokens is checked."""
+"""From this length of a prompt on, the service's own count of tokens is checked."""
 _MOST_CHARACTERS_PER_TOKEN = 8
 """English has about 4, and code with much white space less than 8."""
 _REPAIRED_CHARS = 2000
-"""Of an invalid reply, shown to the model again."""
+"""How much of an invalid reply is shown to the model again."""
 
 
 REASONING_STRIPPED = "replies hold their reasoning, which is not read"
@@ -33,7 +33,7 @@ _FENCES = ("```", "~~~")
 _INFO = re.compile(r"[\w+.-]*[ \t\r]*")
 """The language after a fence."""
 _SEARCHED_CHARACTERS = 20_000
-"""Of an invalid reply, in which objects are counted."""
+"""How much of an invalid reply is searched for objects."""
 
 
 class InvalidReplyError(LlmError):

@@ -72,7 +72,7 @@ class Endpoint:
     organization: str | None = None
     project: str | None = None
     api_version: str | None = None
-    """Of Azure OpenAI; None is its address without versions."""
+    """For Azure OpenAI only; None selects its address without versions."""
 
     @property
     def url(self) -> str:

@@ -58,7 +58,7 @@ class AgentAnswer:
     searches: list[SearchRecord] = field(default_factory=list)
     reader: CallTotals = field(default_factory=CallTotals)
     reader_ms: float | None = None
-    """Of the calls that were made; None if all replies were cached."""
+    """Time spent on the calls that were made; None if all replies were cached."""
 
 
 @dataclass(frozen=True, slots=True)

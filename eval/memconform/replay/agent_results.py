@@ -16,7 +16,7 @@ from memconform.upstream.extractive import STOP_WORDS
 _HIT_CHARACTERS = 1_500
 """A chunk may be a whole session, of 10,000 characters and more."""
 _RESULT_CHARACTERS = 15_000
-"""Of one search: seven of them and the question fit into 32,000 tokens."""
+"""Length of one search result: seven of them and the question fit into 32,000 tokens."""
 _LEAD = 200
 """Characters shown before the first word of an excerpt that was searched for."""
 _WORD = re.compile(r"[^\W_]{2,}")

@@ -43,17 +43,17 @@ class LmeArbitration(Record):
     selected: int
     """Answers that the selection shows."""
     arbitrated: int
-    """Of these, answers on which a person gave a verdict."""
+    """How many of these answers a person judged."""
     by: list[str]
     compared: int
-    """Of the arbitrated, answers on which the judge gave one, too."""
+    """How many of the arbitrated answers the judge judged, too."""
     agreement: float | None
     representative: bool
     """Whether the compared answers speak for all: every one, or a random sample."""
     kappa: Kappa | None
     """Null unless representative, or if one of the two gave one verdict throughout."""
     false_rejects: ErrorRate | None
-    """Of answers that the person passes, those that the judge fails; null unless representative."""
+    """Share of answers passed by the person that the judge fails; null unless representative."""
     false_accepts: ErrorRate | None
     corrected: Estimate | None
     """The score without the judge's errors (Rogan & Gladen 1978), in percent; only of a random
@@ -63,5 +63,5 @@ class LmeArbitration(Record):
     score_with_overrides: Accuracy
     """By the person where there is a verdict, otherwise by the judge."""
     overruled: list[Overruled]
-    """Of the selection."""
+    """Answers of the selection on which the person overruled the judge."""
     notes: list[str]

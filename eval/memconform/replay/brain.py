@@ -67,7 +67,7 @@ class BrainRecord(Record):
 class _Footer(Record):
     documents: int
     sha256: str
-    """Of all lines before this one."""
+    """Hash of all lines before this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from memconform.stats.rankings import overlap_at, rbo
 from memconform.storage.provenance import HostOrigin
 
 _TOLERANCE = 1e-6
-"""Of scores; the same that `parity` allows."""
+"""Largest difference between equal scores; the same as in `parity`."""
 
 Stage = Literal["measured", "candidates", "order", "scores", "answer", "verdict"]
 

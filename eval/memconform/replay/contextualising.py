@@ -19,9 +19,9 @@ PROMPT_VERSION = "context-1"
 """Changed with every change of the wording: cached replies are of a version."""
 
 _MOST_CHARACTERS = 600
-"""Of a context; they are asked to have 50 to 100 tokens."""
+"""Longest context; the prompt asks for 50 to 100 tokens."""
 _OPENING_CHARACTERS = 1_000
-"""Of the session's first turns, which stand for the whole of it."""
+"""How much of the session's first turns stands for the whole session."""
 
 _SYSTEM = """\
 You are given the day and the beginning of a conversation between a user and an assistant, and one \

@@ -53,7 +53,7 @@ class Retrieved:
     daemon_ms: float | None = None
     """The longest time that it says it took."""
     answer: str | None = None
-    """Of its own reader, if that was asked."""
+    """The answer of the daemon's own reader, if that was asked."""
     rises: bool = False
     """Whether a score of the ranking rises."""
     skipped_stage: str | None = None

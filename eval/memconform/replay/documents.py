@@ -50,7 +50,7 @@ class SharedBrain:
     sessions: dict[str, PlacedSession] = field(default_factory=dict)
     """By path, in the order of the file."""
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of each question's sessions, in its order."""
+    """Paths of each question's sessions, in the question's order."""
 
     def add(self, conversation: Conversation) -> None:
         """Add the sessions of a question.
@@ -145,7 +145,7 @@ def _session_path(name: str, date: datetime | None = None) -> str:
     suffix = f"@{date:%Y%m%dT%H%M}" if date else ""
     plain = _plain(name)
     if plain.startswith("_"):
-        # Documents whose names begin so are stored and never found (core.ingest.hidden).
+        # Documents whose names begin with `_` are stored and never found (core.ingest.hidden).
         plain = f"%5F{plain[1:]}"
     return f"{SESSIONS}{plain}{suffix}.md"
 

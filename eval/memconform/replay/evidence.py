@@ -92,7 +92,7 @@ class _Span:
 
     text: str
     role: str = ""
-    """Of the turn that it is a later part of."""
+    """Role of the turn, if this is a later part of a turn."""
 
 
 @dataclass(slots=True)

@@ -99,7 +99,7 @@ class JeffsBrainResult:
     judge_model: str
     """Empty if answers were compared with the references."""
     prompt_version: int | None
-    """Of the judge; None if no manifest says it."""
+    """Version of the judge's prompt; None if no manifest states it."""
     settings: Mapping[str, JsonValue]
     """Those that are known, by the names of `ReplaySettings`."""
     questions: Sequence[LmeQuestion]

@@ -32,7 +32,7 @@ class RetrievalJournal:
         """Records whose texts the file has masked."""
         self._file: AppendOnly | None = None
         self.version: str | None = None
-        """Of the daemon that was asked last."""
+        """Version of the daemon that was asked last."""
         self._earlier = sorted(folder.glob("*.jsonl"))
         for path in self._earlier:
             self._read(path)

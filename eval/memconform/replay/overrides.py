@@ -29,7 +29,7 @@ class Override(Record):
     """A folder may hold results of several."""
     question: str
     answer_sha256: str
-    """Of the answer that was judged."""
+    """Hash of the judged answer."""
     judge: JudgeVerdict
     """The judge's verdict, which the person saw."""
     verdict: PersonVerdict

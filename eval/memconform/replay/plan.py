@@ -30,7 +30,7 @@ class Part:
     """One SDK, or a control without one."""
 
     name: str
-    """Of its files: `result-<name>.json`."""
+    """Names its files: `result-<name>.json`."""
     runner: SdkRunner | None = None
     control: ReplayControl | None = None
     port: int = 0
@@ -57,7 +57,7 @@ class ReplayPlan:
     judge: JudgeScorer | None
     """None if answers are compared with the references exactly."""
     brain_name: str
-    """Of the brain in each daemon."""
+    """Id of the brain in each daemon."""
     is_filled: bool
     """Whether somebody else has filled it."""
     concurrency: int

@@ -68,7 +68,7 @@ class ReplaySettings(Record):
     reader_prompt: str
     """The first 12 hex digits of the SHA-256 of the reader's prompts."""
     evidence_tokens: int
-    """Of the reader's context, or the judge's without a reader, for evidence."""
+    """Tokens of the reader's context for evidence; without a reader, of the judge's."""
     judge: JudgeSettings | None
     """Null if answers are compared with the references exactly."""
     contract: str = CONTRACT_VERSION
@@ -94,7 +94,7 @@ class RetrievalRecord(Record):
     question: str
     hits: list[HitRecord]
     texts: list[str]
-    """Of the hits, as the reader is shown them."""
+    """Texts of the hits, as the reader sees them."""
     latency_ms: float | None
     search_ms: float | None
     daemon_ms: float | None = None
@@ -108,9 +108,9 @@ class RetrievalRecord(Record):
     is_short: bool = False
     """Whether a search had fewer hits than there are, as one of a daemon with a dialect may."""
     answer: str | None = None
-    """Of the daemon's own reader, or of the agent."""
+    """The answer of the daemon's own reader, or of the agent."""
     turns: int = 0
-    """Of the agent; `served_model` and `reader_ms` likewise."""
+    """Turns of the agent; `served_model` and `reader_ms` also describe the agent."""
     served_model: str = ""
     reader_ms: float | None = None
     redacted: bool = False
@@ -155,7 +155,7 @@ class LmeQuestion(Record):
     first_gold_rank: int | None
     """The rank of the first session with an answer, among the distinct sessions of the hits."""
     gold_retrieved: bool | None
-    """Whether all of them are among the hits; null of questions without an answer."""
+    """Whether all of them are among the hits; null for questions without an answer."""
     rises: bool = False
     """Whether a score rises in a ranking, which `--rank-by position` accepts."""
     skipped_stage: str | None = None
@@ -193,7 +193,7 @@ class RoleCost(Record):
 
     calls: int
     cached: int
-    """Of these; they cost nothing and count no tokens."""
+    """How many of the calls were answered by the cache; they cost nothing and count no tokens."""
     input_tokens: int
     output_tokens: int
     cost_usd: float
@@ -244,7 +244,7 @@ class LmeResult(HostOrigin, ReportHeader):
     abstention_score: float | None
     by_category: dict[str, CategoryScore]
     exact_match: float | None
-    """Of the measured questions; a diagnosis."""
+    """Share of the measured questions whose answer matches exactly; a diagnosis, no score."""
     scores: QaScores
     """The same scores in percent, with bounds where questions were not measured."""
     retrieval: dict[str, Estimate]
@@ -262,10 +262,10 @@ class LmeResult(HostOrigin, ReportHeader):
     empty_rankings: int = 0
     """Number of questions for which nothing was retrieved."""
     correct_given_gold: Accuracy | None
-    """Of the questions for which all sessions with an answer were retrieved."""
+    """Accuracy on the questions for which all sessions with an answer were retrieved."""
     cost_accounting: CostAccounting
     latency_p50_ms: float | None
-    """Of the retrieval; null of an agent, whose searches run beside others."""
+    """Latency of the retrieval; null for an agent, because its searches run concurrently."""
     latency: Latencies
     short_latencies: int = 0
     """Number of questions whose retrieval took less than the daemon says it took: the clocks
@@ -275,7 +275,7 @@ class LmeResult(HostOrigin, ReportHeader):
     incident: Incident | None
     """The error that ended the SDK's part."""
     mode_rule: str | None = None
-    """Which mode was searched, and why; null of controls, and in older results."""
+    """Which mode was searched, and why; null for controls and in older results."""
     questions: list[LmeQuestion]
 
 

@@ -29,7 +29,7 @@ class ReviewedResult(Record):
     questions: int
     measured: int
     accuracy: Accuracy
-    """Of all of its questions, in percent."""
+    """Accuracy over all of its questions, in percent."""
     overridden: int
     """Verdicts that a person overruled; none without `--overrides`."""
     incident: Incident | None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memconform.scoring.judge.calibration import Calibration
 
 _AT_ONCE = 64
-"""Answers that are judged at once; the door to a provider limits its calls."""
+"""Answers judged concurrently; each provider's limiter caps its calls."""
 
 _UNKNOWN_DAEMON = DaemonRecord(
     name=None,

@@ -45,7 +45,7 @@ class QaScores(Record):
     overall: Accuracy
     task_averaged: TaskAverage
     abstention: Accuracy
-    """Of the questions that cannot be answered, which count in their categories too."""
+    """Accuracy on the questions that cannot be answered; they count in their categories, too."""
     by_category: dict[str, Accuracy]
 
 

@@ -96,7 +96,7 @@ class ProfileScore(Record):
     false_memory: FalseMemory
     speed: Speed
     by_type: dict[str, Accuracy]
-    """Of the conversations (readme); of both parts together (script)."""
+    """Covers the conversations (readme), or both parts together (script)."""
 
 
 @dataclass(frozen=True, slots=True)

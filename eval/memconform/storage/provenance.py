@@ -43,7 +43,7 @@ class ModelService(Record):
     headers: list[str]
     """Names of the headers that are sent besides the client's own."""
     api_version: str
-    """Of Azure OpenAI; empty for the address without versions."""
+    """For Azure OpenAI only; empty for the address without versions."""
 
     def line(self) -> str:
         """The settings on one line."""

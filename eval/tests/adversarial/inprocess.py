@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
-from memconform.fakes.hostile import Fault, HostileDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.ingest.documents import ReferenceAnswers
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import DEFAULT_FLOOR, Plan, Settings
 from memconform.runs.results import RunResult
 from memconform.scoring.exact import ExactScorer
+from tests.fakes.hostile import Fault, HostileDaemon
 
 QUESTIONS = 24
 HOPELESS = (5, 11, 17)

@@ -10,7 +10,7 @@ import pytest
 from memconform.conformance.catalog import catalog
 from memconform.conformance.results import IMPLICIT, Result
 from memconform.conformance.suite import SdkFinished, conform
-from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
+from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 pytestmark = [
     # httpcore leaves transports open if a request is cancelled. They are collected here.

@@ -6,8 +6,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from memconform.fakes.hostile import HostileDaemon
-from memconform.fakes.scripted import ScriptedBrain
 from memconform.ingest.records import nothing_found
 from memconform.reports import bench_notes, lme
 from memconform.runs.engine import execute
@@ -19,6 +17,8 @@ from tests.adversarial.inprocess import (
     plan_of,
     write_dataset,
 )
+from tests.fakes.hostile import HostileDaemon
+from tests.fakes.scripted import ScriptedBrain
 from tests.unit.lme_results import question, result_of
 
 

@@ -1,6 +1,6 @@
 """Hostile daemons in real processes: a right verdict, or *not measured*; never a false score.
 
-Each row is a daemon that fails in one way from one moment on (`memconform.fakes.hostile`). What a
+Each row is a daemon that fails in one way from one moment on (`tests.fakes.hostile`). What a
 run of it may come to is: every measured question ends as it would without the fault, and a run
 with questions that were not measured does not exit 1.
 """
@@ -60,7 +60,7 @@ DAEMONS = {
 
 
 def hostile_sdk(folder: Path, *arguments: str) -> Path:
-    argv = ["{python}", "-m", "memconform.fakes.hostile", "--addr", "{addr}", *arguments]
+    argv = ["{python}", "-m", "tests.fakes.hostile", "--addr", "{addr}", *arguments]
     path = folder / "sdk.toml"
     path.write_text(
         'name = "hostile"\nlanguage = "python"\n'
@@ -144,7 +144,7 @@ def test_a_resume_does_not_launder_an_incident(memconform: Call, workspace: Path
 @contextmanager
 def _serving(*arguments: str) -> Iterator[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.hostile", "--addr", "127.0.0.1:0", *arguments],
+        [sys.executable, "-m", "tests.fakes.hostile", "--addr", "127.0.0.1:0", *arguments],
         stdout=subprocess.PIPE,
         text=True,
     )

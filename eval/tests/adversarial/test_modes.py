@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.raw_http import serving
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
-from memconform.fakes.wire import serving
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import RunResult
 from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
+from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
 Says = Callable[[str, str], dict[str, Any]]
 """What a trace says, in addition, of a requested mode and a query."""

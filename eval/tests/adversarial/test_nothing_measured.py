@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import memconform
-from memconform.fakes.wire import RawExchange, RawRequest
+from memconform.bench.raw_http import RawExchange, RawRequest
 from memconform.records import Incident
 from memconform.reports import console as console_report
 from memconform.reports import difference, matrix

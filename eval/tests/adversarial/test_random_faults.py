@@ -9,9 +9,9 @@ import pytest
 
 from memconform.client.failures import CallError
 from memconform.contract.wire import Mode
-from memconform.fakes.hostile import KINDS, Fault
 from memconform.printing.logs import configure_logs, reset_logs
 from tests.adversarial.inprocess import TRUTH, FaultyRun, false_scores, run, write_dataset
+from tests.fakes.hostile import KINDS, Fault
 
 _AT_ONCE = 4
 

@@ -9,8 +9,6 @@ import pytest
 from memconform.bench.records import QueryRecord, Relevance
 from memconform.bench.rows import row
 from memconform.client.timing import short_latencies
-from memconform.fakes.hostile import HostileDaemon
-from memconform.fakes.scripted import ScriptedBrain
 from memconform.replay.events import ReplayFinished
 from memconform.reports import bench_notes, lme
 from memconform.runs.engine import execute
@@ -22,6 +20,8 @@ from tests.adversarial.inprocess import (
     plan_of,
     write_dataset,
 )
+from tests.fakes.hostile import HostileDaemon
+from tests.fakes.scripted import ScriptedBrain
 from tests.unit.lme_results import question, result_of
 
 

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest_runner import ManagedDaemon
@@ -20,14 +21,13 @@ from memconform.daemons.ports import Address
 from memconform.daemons.resources import Resources, Sampler
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.fakes.hostile import HostileDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.printing.errors import render_error
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished, RunHalted
 from memconform.runs.plan import Plan
 from memconform.runs.results import RunResult
 from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
+from tests.fakes.hostile import HostileDaemon
 
 READABLE = "Notes:\n\n[1] a.md\nThe lamp is green.\n\nQuestion: Which colour has the lamp?"
 

@@ -94,7 +94,7 @@ class Replay:
         self._home, self._copy, self._working_folder = home, copy, working_folder
         copy.mkdir(parents=True)
         self._offsets: dict[str, int | None] = {}
-        """Of each descriptor; None if it appends."""
+        """Offset of each descriptor; None if it appends."""
 
     def do(self, call: Call) -> Path | None:
         """Repeat a call.

@@ -35,7 +35,7 @@ def write_sdk(
     first: str = "",
 ) -> Path:
     """Write the manifest of a scripted daemon with one fault; `first` runs before it."""
-    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
     argv += ["--fault", fault] if fault else []
     argv += ["--on", on] if on else []
     argv += ["--note", str(note)] if note else []

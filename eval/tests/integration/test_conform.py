@@ -38,7 +38,7 @@ def broken(workspace: Path) -> Callable[..., Path]:
         file = workspace / "mutation.json"
         file.write_text(json.dumps(mutation or {}))
         memory = ["{python}", "-m", "memoryd", "serve", "--addr", "127.0.0.1:0"]
-        argv = ["{python}", "-m", "memconform.fakes.proxy", "--addr", "{addr}"]
+        argv = ["{python}", "-m", "memconform.conformance.mutation.proxy", "--addr", "{addr}"]
         argv += ["--root", "{state_dir}", "--mutation", str(file), "--"]
         argv += [*memory, "--root", "{state_dir}"]
         path = workspace / "sdk.toml"

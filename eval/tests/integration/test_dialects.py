@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memconform.fakes.foreign import DIALECT
 from tests.conftest import Ended
+from tests.fakes.foreign import DIALECT
 
 Call = Callable[..., Ended]
 
@@ -35,7 +35,7 @@ def foreign(workspace: Path) -> Callable[..., Path]:
     """Writes the manifest of a daemon with another dialect."""
 
     def write(seed: str, *arguments: str, dialect: dict[str, Any] | None = DIALECT) -> Path:
-        argv = ["{python}", "-m", "memconform.fakes.foreign", "--addr", "{addr}"]
+        argv = ["{python}", "-m", "tests.fakes.foreign", "--addr", "{addr}"]
         argv += ["--root", "{state_dir}", *arguments]
         path = workspace / "sdk.toml"
         line = f"dialect = {inline(dialect)}\n" if dialect is not None else ""

@@ -14,11 +14,11 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import DaemonError
-from memconform.fakes.foreign import DIALECT
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from tests.conftest import CHECKOUT, WAIT_SECONDS
+from tests.fakes.foreign import DIALECT
 
 
 def _documents() -> list[Document]:
@@ -87,7 +87,7 @@ async def test_files_that_a_daemon_loses_at_its_start_are_counted(sdk: str, tmp_
 
 def _foreign(*arguments: str, timeout_s: float = WAIT_SECONDS) -> Manifest:
     """A daemon without counts, which indexes only when it starts."""
-    argv = ["{python}", "-m", "memconform.fakes.foreign", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.foreign", "--addr", "{addr}"]
     argv += ["--root", "{state_dir}", "--late", *arguments]
     seed = {"via": "disk", "folder": "stores/{brain}", "restart": True, "timeout_s": timeout_s}
     return Manifest.model_validate(

@@ -112,7 +112,7 @@ _PLAIN_CODES = {
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")
 _SOME = ("run", "report html", "datasets list")
-"""Of these nearly all others are made: daemons, models, folders, files, tables, charts."""
+"""These exercise what nearly all others use: daemons, models, folders, files, tables, charts."""
 _BLANKETS = [
     *blankets([row for row in rows() if not row.ends]),
     *(row for row in rows() if row.ends),
@@ -264,7 +264,7 @@ def _write_inputs(folder: Path) -> None:
         for n in range(3)
     ]
     (folder / "boxes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions_))
-    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
     for name in ("sdk", "other"):
         (folder / f"{name}.toml").write_text(
             f'name = "{name}"\nlanguage = "python"\n[serve]\nargv = {json.dumps(argv)}\n'

@@ -24,7 +24,7 @@ else:
     from backports import zstd
 
 _MEMORY = 1 << 30
-"""Of address space; the program takes half of it for its libraries alone."""
+"""Limit of address space; the program takes half of it for its libraries alone."""
 _SECONDS = 60
 """A refusal takes two; each file here once took minutes, all memory, or for ever."""
 

@@ -15,7 +15,7 @@ import pytest
 from memconform.upstream import bodies, records
 
 _MEMORY = 3 << 30
-"""Of address space: it kept 10,000 bodies of any size before."""
+"""Limit of address space: it kept 10,000 bodies of any size before."""
 
 _CHAT = "/v1/chat/completions"
 _MESSAGES = "/v1/messages"

@@ -82,7 +82,8 @@ def _manifest(workspace: Path, name: str, mutation: dict[str, Any]) -> Path:
     folder = workspace / name
     folder.mkdir()
     (folder / "mutation.json").write_text(json.dumps(mutation))
-    argv = ["{python}", "-m", "memconform.fakes.proxy", "--addr", "{addr}", "--root", "{state_dir}"]
+    argv = ["{python}", "-m", "memconform.conformance.mutation.proxy", "--addr", "{addr}"]
+    argv += ["--root", "{state_dir}"]
     argv += ["--mutation", str(folder / "mutation.json"), "--", "{python}", "-m", "memoryd"]
     argv += ["serve", "--addr", "127.0.0.1:0", "--root", "{state_dir}"]
     path = folder / "sdk.toml"

@@ -222,7 +222,7 @@ def test_a_running_daemon_is_filled_only_with_permission_and_left_running(
     memconform: Call, workspace: Path, environment: dict[str, str]
 ) -> None:
     write_dataset(workspace / "lme.json")
-    argv = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    argv = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     daemon = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert daemon.stdout is not None

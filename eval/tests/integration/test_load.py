@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.fakes import null
+from memconform.bench import null_server as server
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]
@@ -17,7 +17,7 @@ Call = Callable[..., Ended]
 
 @pytest.fixture
 def null_server() -> Iterator[str]:
-    with null.null_server() as address:
+    with server.null_server() as address:
         yield address
 
 

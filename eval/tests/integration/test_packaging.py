@@ -27,7 +27,8 @@ def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path)
     assert "memconform/datasets/shipped/sources.toml" in names
     assert "memconform/datasets/shipped/errata/locomo.json" in names
     assert "memconform/daemons/guard.py" in names
-    assert "memconform/fakes/source_patch/sitecustomize.py" in names
+    assert "memconform/conformance/mutation/source_patch/sitecustomize.py" in names
+    assert not [name for name in names if "fakes" in name or "tests" in name]
     corpus = [name for name in names if name.startswith("memconform/datasets/shipped/lme/corpus/")]
     assert len(corpus) == 212
 

@@ -30,7 +30,7 @@ class Mine(SdkRunner):
 
     @asynccontextmanager
     async def serve(self, launch):
-        argv = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+        argv = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
         log = launch.folder / "daemon.log"
         process = await DaemonProcess.start(argv, env={}, cwd=launch.folder, log=log)
         try:

@@ -19,7 +19,7 @@ _ASKED = ("--scenario", "search-retrieve-only", "--seed-reference-brain", "--flo
 
 def _manifest(folder: Path, name: str, fault: str = "") -> Path:
     """A scripted daemon that retrieves one chunk less for one question, or has another fault."""
-    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv = ["{python}", "-m", "tests.fakes.scripted", "--addr", "{addr}"]
     argv += ["--fault", fault, "--on", "box7?"] if fault else []
     path = folder / f"the {name}" / "sdk.toml"
     path.parent.mkdir()

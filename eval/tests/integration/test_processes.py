@@ -255,7 +255,7 @@ def test_a_child_that_left_its_group_is_found_and_named(
 def test_a_running_daemon_that_disappears_ends_the_run(
     dataset: Path, environment: dict[str, str], memconform: Call
 ) -> None:
-    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     command += ["--fault", "dies", "--on", "box7?"]
     daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -328,7 +328,9 @@ def test_another_process_on_the_port_is_not_mistaken_for_the_daemon(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     stranger = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.null", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "memconform.bench.null_server", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert stranger.stdout is not None
@@ -350,7 +352,7 @@ def test_another_process_on_the_port_is_not_mistaken_for_the_daemon(
 def test_a_running_daemon_is_used_and_left_running(
     memconform: Call, dataset: Path, environment: dict[str, str]
 ) -> None:
-    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert daemon.stdout is not None

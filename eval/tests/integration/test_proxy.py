@@ -33,7 +33,7 @@ async def test_an_idle_connection_that_the_daemon_ended_is_not_used_again(tmp_pa
     port = server.sockets[0].getsockname()[1]
     places = ("--mutation", tmp_path / "none.json", "--root", tmp_path)
     proxy = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "memconform.fakes.proxy", "--addr", "127.0.0.1:0"),
+        *(sys.executable, "-m", "memconform.conformance.mutation.proxy", "--addr", "127.0.0.1:0"),
         *(*places, "--to", f"127.0.0.1:{port}"),
         stdout=asyncio.subprocess.PIPE,
     )

@@ -211,7 +211,7 @@ def test_the_plain_command_gives_a_score(sdk: str, memconform: Call) -> None:
 def test_the_plain_command_leaves_a_running_daemon_as_it_is(
     workspace: Path, dataset: Path, memconform: Call
 ) -> None:
-    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     daemon = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=workspace)
     try:
         port = daemon.stdout.readline().rpartition(":")[2].strip() if daemon.stdout else ""

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from memconform.fakes.foreign import DIALECT, ForeignDaemon
-from memconform.fakes.wire import serving
+from memconform.bench.raw_http import serving
 from tests.conftest import Ended
+from tests.fakes.foreign import DIALECT, ForeignDaemon
 from tests.integration.test_dialects import inline
 
 Call = Callable[..., Ended]

@@ -98,7 +98,7 @@ def test_a_taken_port_is_named_with_its_owner(memconform: Call) -> None:
 def test_a_port_that_another_healthy_daemon_has_is_taken(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = other.stdout.readline().rpartition(":")[2].strip() if other.stdout else ""

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from memconform.conformance.mutation.mutant_runner import MutantRunner
+from memconform.conformance.mutation.mutation import Mutation, SourceEdit
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.fakes.mutant import MutantRunner
-from memconform.fakes.mutation import Mutation, SourceEdit
 
 # Not that of `tests`: the program imports this module, and pytest with it would take as long again.
 CHECKOUT = Path(__file__).parents[3]
@@ -25,7 +25,7 @@ class _Faulty(MutantRunner):
 
 
 class DropsLastChunk(_Faulty):
-    """Of a document that is cut into chunks the last cannot be found."""
+    """The last chunk of a document that is cut into chunks cannot be found."""
 
     file = "chunk.py"
     find = "    chunks.append(data[start:].decode())\n"

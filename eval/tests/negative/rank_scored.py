@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from weakref import WeakSet
 
-from memconform.fakes.scripted import ScriptedBrain
-from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
+from memconform.bench.raw_http import RawExchange, RawRequest, serve_forever
+from tests.fakes.scripted import ScriptedBrain
 
 FAULTS = (
     "none",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.conformance.catalog import catalog
 from memconform.conformance.findings import findings, known_list
 from memconform.conformance.known import KnownFailure, load_known, stale_causes
@@ -17,7 +18,6 @@ from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 CASES = """\
 - id: finds

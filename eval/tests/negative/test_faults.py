@@ -30,7 +30,7 @@ def _run(memconform: Call, sdk: Path | str, dataset: Path, scenario: str, *more:
 def test_a_failed_question_can_be_repeated_by_its_curl_line(
     memconform: Call, dataset: Path, environment: dict[str, str]
 ) -> None:
-    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "tests.fakes.scripted", "--addr", "127.0.0.1:0"]
     command += ["--fault", "http_500", "--on", f"box{STRUCK}?"]
     daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:

@@ -12,14 +12,14 @@ from memconform.conformance import strict_yaml
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
+from memconform.conformance.mutation.mutant_runner import MutantRunner
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.running import run_case
 from memconform.conformance.suite import brain_id
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
-from memconform.fakes.mutant import MutantRunner
-from memconform.fakes.mutation import Mutation
 from memconform.fuzzing.judging import OracleJudge
 from memconform.fuzzing.probing import probe
 from memconform.fuzzing.searching import Disagreement

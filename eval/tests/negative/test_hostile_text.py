@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memconform.fakes.faults import HOSTILE
 from tests.conftest import Ended
+from tests.fakes.faults import HOSTILE
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from memconform.conformance.catalog import catalog
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutants import TABLE, mutants
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.conformance.results import SdkResult
@@ -183,7 +183,7 @@ def test_reports_what_cannot_be_mutated(
 
 
 def test_a_patch_that_does_not_apply_stops_the_daemon() -> None:
-    folder = CHECKOUT / "eval" / "memconform" / "fakes" / "source_patch"
+    folder = TABLE.with_name("source_patch")
     edits = json.dumps([{"file": "colorsys.py", "find": "no such text", "put": "x"}])
     ended = subprocess.run(
         [sys.executable, "-c", "import colorsys"],

@@ -22,7 +22,7 @@ SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25", "--top-k", "5"
 BASIC = ("--scenario", "ask-basic")
 PROMPTED = ("--scenario", "ask-augmented", "--upstream", "scripted")
 _FEW = ("--limit", "20")
-"""Of a hundred, spread evenly: a run of all that asks takes up to 20 s of a core."""
+"""Twenty of a hundred questions: a run of all takes up to 20 s of a core."""
 QUESTIONS = pytest.mark.parametrize(
     "questions",
     [

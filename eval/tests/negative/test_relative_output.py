@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from memconform.conformance.catalog import catalog
+from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.discovery import find_runner
-from memconform.fakes.mutant import mutant_of
 from tests.conftest import CHECKOUT
 
 

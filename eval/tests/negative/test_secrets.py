@@ -14,7 +14,7 @@ Scripted = Callable[..., Path]
 
 
 def _forms(secret: str) -> list[bytes]:
-    """Of base64 the letters that hold nothing but the secret."""
+    """The secret and its encodings; of base64 only the letters that encode nothing else."""
     size = len(secret)
     padded = [base64.b64encode(b"." * n + secret.encode() + b"!") for n in range(3)]
     return [

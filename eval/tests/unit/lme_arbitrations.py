@@ -18,7 +18,7 @@ WRONG = 4
 
 
 def judged_questions(number: int = 10, **fields: Any) -> list[LmeQuestion]:
-    """Of these, the first four are wrong by the judge."""
+    """Judged questions, of which the judge fails the first four."""
     return [
         question(f"a-{n}", "incorrect" if n < WRONG else "correct", **fields) for n in range(number)
     ]

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.daemons import readiness
 from memconform.daemons.manifest import Ready
 from memconform.daemons.ports import (
@@ -23,7 +24,6 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.readiness import await_ready
 from memconform.daemons.runner import Launch
 from memconform.errors import DaemonError
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _ALL = "0.0.0.0"  # noqa: S104 - what a daemon may announce
 

@@ -15,6 +15,7 @@ from memconform.bench.daemon_system import _RunningDaemon
 from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchEvent, BenchFinished, ModeHalted, SystemHalted
 from memconform.bench.journal import ResumeState, load_resume_state
+from memconform.bench.raw_http import RawExchange, serving
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.strategy import strategies
 from memconform.cli.bench_options import BenchOptions
@@ -25,10 +26,9 @@ from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError
-from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
-from memconform.fakes.wire import RawExchange, serving
 from memconform.ingest import indexing, monitor
 from memconform.ingest.monitor import TIMEOUTS
+from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
 _VECTORS = ("semantic", "hybrid")
 

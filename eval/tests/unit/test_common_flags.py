@@ -53,7 +53,7 @@ _NOT_QUIET = {
 
 
 def _commands() -> dict[str, set[str]]:
-    """Each command that can be carried out, with the names of its options."""
+    """Each command that does something itself, with the names of its options."""
     return {
         context.command_path.removeprefix("memconform "): {
             name for param in context.command.params for name in param.opts

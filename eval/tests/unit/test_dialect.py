@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from pydantic.alias_generators import to_snake
 
+from memconform.bench.raw_http import serving
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.messages import read_message
@@ -30,9 +31,8 @@ from memconform.contract.wire import Mode, is_unknowable
 from memconform.daemons.dialects import load_dialect, shipped_dialects
 from memconform.daemons.manifest import load_manifest
 from memconform.errors import UsageError
-from memconform.fakes.foreign import DIALECT, ForeignDaemon
-from memconform.fakes.scripted import ScriptedBrain
-from memconform.fakes.wire import serving
+from tests.fakes.foreign import DIALECT, ForeignDaemon
+from tests.fakes.scripted import ScriptedBrain
 
 _FOREIGN = Dialect.model_validate(DIALECT)
 _TRACE = {

@@ -12,8 +12,8 @@ from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.running import run_case
 from memconform.conformance.suite import brain_id
 from memconform.contract.dialect import Dialect
-from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
-from memconform.fakes.foreign import DIALECT, ForeignDaemon
+from tests.fakes.degenerate import Degeneracy, DegenerateRunner
+from tests.fakes.foreign import DIALECT, ForeignDaemon
 
 
 class _ForeignRunner(DegenerateRunner):

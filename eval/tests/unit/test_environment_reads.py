@@ -19,10 +19,11 @@ _READERS = {
     # Our own variables, each in the module that owns what it names.
     *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "cli/values.py"),
     # What children get.
-    *("daemons/environment.py", "daemons/guard.py", "bench/wmb/adapter.py", "fakes/mutant.py"),
+    *("daemons/environment.py", "daemons/guard.py", "bench/wmb/adapter.py"),
+    "conformance/mutation/mutant_runner.py",
     # Children that read what they were given.
-    *("upstream/serve.py", "fakes/proxy.py", "fakes/scripted.py"),
-    "fakes/source_patch/sitecustomize.py",
+    *("upstream/serve.py", "conformance/mutation/proxy.py"),
+    "conformance/mutation/source_patch/sitecustomize.py",
     # Colours and widths, as rich decides them.
     *("printing/output.py", "printing/console.py", "printing/log_lines.py", "reports/console.py"),
 }

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Daemon
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from tests.conftest import CHECKOUT
 
 

@@ -327,7 +327,7 @@ def test_a_finding_says_in_which_program_it_was_found(monkeypatch: pytest.Monkey
 def test_a_daemon_that_died_is_started_again_to_shrink_the_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a crash, the program that found it was reported as it was."""
+    """The program that found a crash was reported without being shrunk."""
     dead: list[str] = []
     restarts: list[str] = []
 

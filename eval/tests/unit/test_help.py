@@ -28,8 +28,6 @@ _FOLDERS_OF_EXAMPLES = ("cases", "results")
 _ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)
 _CONTEXTS = {context.command_path: context for context, _ in walk(_ROOT)}
 
-every_command = pytest.mark.parametrize("path", _CONTEXTS)
-
 
 def _command(path: str) -> Command:
     command = _CONTEXTS[path].command
@@ -47,31 +45,46 @@ def test_a_command_without_groups_is_refused() -> None:
         list(walk(click.Context(group, info_name="group")))
 
 
-@every_command
-def test_every_option_belongs_to_a_named_group(path: str) -> None:
-    command = _command(path)
-    for param in command.params:
-        if isinstance(param, click.Option):
-            assert isinstance(param, Option), f"{path} {param.name}: declare it with `option`"
-            assert param.group
-            assert param.group != HELP or param.name == "version"
-    shown = [
-        entry for group in command.options_by_group(_CONTEXTS[path]).values() for entry in group
-    ]
-    assert [entry.opts for entry in shown if not entry.help] == []
+def test_every_option_belongs_to_a_named_group() -> None:
+    faults = []
+    for path, context in _CONTEXTS.items():
+        command = _command(path)
+        for param in command.params:
+            if not isinstance(param, click.Option):
+                continue
+            if not isinstance(param, Option):
+                faults.append(f"{path} {param.name}: declare it with `option`")
+            elif not param.group or (param.group == HELP and param.name != "version"):
+                faults.append(f"{path} {param.name}: has no group of its own")
+        faults += [
+            f"{path} {'/'.join(entry.opts)}: has no help"
+            for group in command.options_by_group(context).values()
+            for entry in group
+            if not entry.help
+        ]
+    assert faults == []
 
 
-@every_command
-def test_the_help_is_a_summary_sections_examples_and_exit_codes(path: str) -> None:
-    command = _command(path)
-    assert command.summary.endswith(".")
-    assert command.summary.count(". ") == 0
-    assert command.description.replace("\n", " ").count(". ") < _DESCRIPTION_SENTENCES
-    text = command.get_help(_CONTEXTS[path])
-    assert "\nOptions:\n" not in text
-    assert "\nExamples:\n" in text
-    assert f"\nExit codes ({EXIT_CODES_PAGE}):\n" in text
-    assert max(map(len, text.splitlines())) <= _WIDTH
+def test_the_help_is_a_summary_sections_examples_and_exit_codes() -> None:
+    faults = []
+    for path, context in _CONTEXTS.items():
+        command = _command(path)
+        text = command.get_help(context)
+        conditions = {
+            "the summary is a sentence": command.summary.endswith("."),
+            "the summary is one sentence": command.summary.count(". ") == 0,
+            "the description is short": (
+                command.description.replace("\n", " ").count(". ") < _DESCRIPTION_SENTENCES
+            ),
+            "every option has a group": "\nOptions:\n" not in text,
+            "it has examples": "\nExamples:\n" in text,
+            "it has exit codes": f"\nExit codes ({EXIT_CODES_PAGE}):\n" in text,
+            "it is not too wide": max(map(len, text.splitlines())) <= _WIDTH,
+        }
+        faults += [
+            f"{path}: it is untrue that {name}" for name, holds in conditions.items() if not holds
+        ]
+    assert faults == []
 
 
 @pytest.mark.parametrize("path", ["memconform lme run", "memconform lme tri"])
@@ -94,12 +107,15 @@ def test_the_help_of_scopes_says_what_becomes_of_every_name() -> None:
     assert set(re.findall(r"\w+", taken)) >= set(SCOPES) - set(_EMPTY_SCOPES)
 
 
-@every_command
-def test_a_command_has_examples_of_its_own(path: str) -> None:
-    examples = _command(path).examples
-    assert 1 <= len(examples) <= 3
-    own = path if path != "memconform parity compare" else "memconform parity"
-    assert all(example.startswith(own) for example in examples)
+def test_a_command_has_examples_of_its_own() -> None:
+    faults = []
+    for path in _CONTEXTS:
+        examples = _command(path).examples
+        own = path if path != "memconform parity compare" else "memconform parity"
+        if not 1 <= len(examples) <= 3:
+            faults.append(f"{path}: {len(examples)} examples")
+        faults += [f"{path}: {line}" for line in examples if not line.startswith(own)]
+    assert faults == []
 
 
 @pytest.fixture
@@ -127,11 +143,16 @@ def _parse(line: str) -> None:
         command = subcommand
 
 
-@every_command
 @pytest.mark.usefixtures("_example_folder")
-def test_examples_parse(path: str) -> None:
-    for example in _command(path).examples:
-        _parse(example)
+def test_examples_parse() -> None:
+    faults = []
+    for path in _CONTEXTS:
+        for example in _command(path).examples:
+            try:
+                _parse(example)
+            except click.ClickException as error:
+                faults.append(f"{example}: {error.format_message()}")
+    assert faults == []
 
 
 @pytest.mark.parametrize(
@@ -149,13 +170,17 @@ def test_detects_an_example_that_does_not_parse(line: str) -> None:
         _parse(line)
 
 
-@every_command
-def test_a_list_of_commands_has_their_summaries(path: str) -> None:
-    parent, _, name = path.rpartition(" ")
-    if parent:
+def test_a_list_of_commands_has_their_summaries() -> None:
+    faults = []
+    for path in _CONTEXTS:
+        parent, _, name = path.rpartition(" ")
+        if not parent:
+            continue
         group = _CONTEXTS[parent]
         assert isinstance(group.command, Group)
-        assert group.command.summaries(group)[name] == _command(path).summary
+        if group.command.summaries(group).get(name) != _command(path).summary:
+            faults.append(path)
+    assert faults == []
 
 
 def test_an_older_name_works_and_is_not_shown() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
 from memconform.conformance.catalog import catalog
@@ -19,7 +20,6 @@ from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _CASES = """
 - id: has-counts

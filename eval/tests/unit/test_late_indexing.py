@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.contract.wire import Mode
 from memconform.daemons.manifest import Seed
 from memconform.daemons.url_runner import RunningDaemon
 from memconform.errors import DaemonError
-from memconform.fakes.scripted import LATE_SEARCHES, ScriptedDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.ingest import indexing
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.indexing import Clock
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.runs.doctor_checks import Checks
 from tests.adversarial.inprocess import InProcessRunner
+from tests.fakes.scripted import LATE_SEARCHES, ScriptedDaemon
 
 _DOCUMENTS = [
     Document(f"raw/{n}.md", f"note {n} keeps word{n}x and term{n}y apart".encode(), "text/plain")

@@ -4,6 +4,8 @@ import ast
 import importlib.util
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +14,7 @@ import pytest
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_runner import MutantRunner, mutant_of, patched_copy
 from memconform.conformance.mutation.mutants import (
     check_mutants,
     mutants,
@@ -19,6 +22,7 @@ from memconform.conformance.mutation.mutants import (
     read_table,
     unscored_mutants,
 )
+from memconform.conformance.mutation.mutation import Edit, Mutation, SourceEdit, apply_edits
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -41,8 +45,6 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, ExitCode, UsageError
-from memconform.fakes.mutant import MutantRunner, mutant_of, patched_copy
-from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
 SOURCES = {
@@ -66,35 +68,74 @@ def test_every_profile_has_mutants_and_the_total_is_in_the_hundreds() -> None:
     assert sum(count.values()) >= 120
 
 
-@pytest.mark.parametrize("mutant", FROM_SOURCE, ids=lambda mutant: mutant.id)
-def test_source_mutations_match_once_and_compile(mutant: Mutant) -> None:
-    for sdk, edits in mutant.mutation.source.items():
-        texts: dict[str, str] = {}
-        for edit in edits:
-            text = texts.get(edit.file) or (SOURCES[sdk] / edit.file).read_text(encoding="utf-8")
-            assert text.count(edit.find) == 1, f"{edit.file} has not once: {edit.find}"
-            texts[edit.file] = text.replace(edit.find, edit.put)
-            assert texts[edit.file] != text
-        for text in texts.values() if sdk == "py" else ():
-            _require_imports(ast.parse(text))
+def test_source_mutations_match_once_and_compile() -> None:
+    faults = [
+        f"{mutant.id} ({sdk}): {fault}"
+        for mutant in FROM_SOURCE
+        for sdk, edits in mutant.mutation.source.items()
+        for fault in _patch_faults(sdk, edits)
+    ]
+    assert faults == []
 
 
-def _require_imports(module: ast.Module) -> None:
+def _patch_faults(sdk: str, edits: Sequence[SourceEdit]) -> Iterator[str]:
+    texts: dict[str, str] = {}
+    for edit in edits:
+        text = texts.get(edit.file) or _source(SOURCES[sdk] / edit.file)
+        texts[edit.file] = text.replace(edit.find, edit.put)
+        if (count := text.count(edit.find)) != 1:
+            yield f"{edit.file} has {count} times: {edit.find}"
+        elif texts[edit.file] == text:
+            yield f"{edit.file} stays as it is: {edit.put}"
+    for file, text in texts.items() if sdk == "py" else ():
+        try:
+            module = ast.parse(text)
+        except SyntaxError as error:
+            yield f"{file}: {error}"
+        else:
+            yield from _import_faults(module)
+
+
+@cache
+def _source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _import_faults(module: ast.Module) -> Iterator[str]:
     """A mutant that cannot import is an internal error, and would be killed by any check."""
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memoryd"):
             package = importlib.import_module(node.module or "")
             for name in node.names:
-                found = hasattr(package, name.name) or importlib.util.find_spec(
-                    f"{node.module}.{name.name}"
-                )
-                assert found, f"{node.module} has no {name.name}"
+                full = f"{node.module}.{name.name}"
+                if not hasattr(package, name.name) and importlib.util.find_spec(full) is None:
+                    yield f"{node.module} has no {name.name}"
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "fault"),
+    [
+        ("no such text", "x", "colours.py has 0 times: no such text"),
+        ("red", "blue", "colours.py has 2 times: red"),
+        ("first", "first", "colours.py stays as it is: first"),
+        ("first", "=", "colours.py: invalid syntax"),
+        ("first = red", "from memoryd.text import gone", "memoryd.text has no gone"),
+        ("first", "other", ""),
+    ],
+)
+def test_a_patch_that_does_not_apply_or_compile_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, find: str, put: str, fault: str
+) -> None:
+    (tmp_path / "colours.py").write_text("first = red\nsecond = red\n")
+    monkeypatch.setitem(SOURCES, "py", tmp_path)
+    faults = list(_patch_faults("py", [SourceEdit(file="colours.py", find=find, put=put)]))
+    assert [text.partition(" (")[0] for text in faults] == [fault] * bool(fault)
 
 
 def test_a_mutant_that_imports_what_is_gone_is_noticed() -> None:
-    _require_imports(ast.parse("from memoryd import frontmatter"))
-    with pytest.raises(AssertionError, match=r"memoryd.text has no frontmatter"):
-        _require_imports(ast.parse("def f():\n    from memoryd.text import frontmatter"))
+    assert list(_import_faults(ast.parse("from memoryd import frontmatter"))) == []
+    gone = ast.parse("def f():\n    from memoryd.text import frontmatter")
+    assert list(_import_faults(gone)) == ["memoryd.text has no frontmatter"]
 
 
 def test_each_reference_sdk_has_mutants_of_its_source() -> None:

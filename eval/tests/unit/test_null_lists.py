@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.bench.records import QueryRecord
 from memconform.bench.rows import row
 from memconform.client.client import ContractClient
@@ -20,14 +21,13 @@ from memconform.contract.dialect_keys import DialectError
 from memconform.contract.documents import Listing
 from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.wire import Mode
-from memconform.fakes.hostile import HostileDaemon
-from memconform.fakes.scripted import ScriptedBrain
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.reports.console import null_lists
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import RunResult
 from tests.adversarial.inprocess import FaultyRun, InProcessRunner, plan_of
+from tests.fakes.hostile import HostileDaemon
+from tests.fakes.scripted import ScriptedBrain
 
 _TRACE = {
     "requestedMode": "bm25", "effectiveMode": "bm25", "embedderUsed": False, "reranked": False,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.client.connection import RESPONSE_LIMIT
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.timing import Timeouts
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _HEALTH = b'{"ok": true}'
 

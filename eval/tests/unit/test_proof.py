@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, serving
 from memconform.client.client import ContractClient
 from memconform.contract.core import Ingested
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.daemons.url_runner import RunningDaemon
 from memconform.errors import DaemonError, UsageError
-from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
-from memconform.fakes.wire import RawExchange, serving
 from memconform.ingest import proof
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import RareWords
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from tests.adversarial.inprocess import InProcessRunner
+from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
 
 class _Daemon(ScriptedDaemon):

@@ -75,7 +75,7 @@ def test_overlap_and_jaccard() -> None:
 
 @given(st.lists(st.tuples(st.floats(-9, 9), st.integers(0, 3)), max_size=40))
 def test_tau_is_that_of_its_definition(scores: list[tuple[float, int]]) -> None:
-    """Of all pairs of items, as numpy had computed it: to the last bit."""
+    """Checked over all pairs of items, to the last bit of what numpy computed."""
     one = {str(n): first for n, (first, _) in enumerate(scores)}
     other = {str(n): float(second) for n, (_, second) in enumerate(scores)}
     pairs = list(combinations(one, 2))

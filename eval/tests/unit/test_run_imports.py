@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memconform.fakes.scripted import ScriptedDaemon
-from memconform.fakes.wire import serving
+from memconform.bench.raw_http import serving
 from tests.adversarial.inprocess import write_dataset
+from tests.fakes.scripted import ScriptedDaemon
 
 _ROOMS = {
     *("cli", "client", "concurrency", "contract", "daemons", "datasets", "errors", "ingest"),

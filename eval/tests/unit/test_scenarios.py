@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
+from memconform.bench import null_server
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.core import Filters, Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
-from memconform.fakes import null
-from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.measuring.scenarios import SCENARIOS
+from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 _QUESTION = Question("q", "What?", question_date="2024-05-01")
 
@@ -27,7 +27,7 @@ async def test_settings_reach_the_daemon(scenario: str) -> None:
 
     async def answer(request: RawRequest, exchange: RawExchange) -> None:
         sent.append(json.loads(request.body))
-        await null.answer(request, exchange)
+        await null_server.answer(request, exchange)
 
     settings = RetrievalSettings(
         "b", Mode.BM25, 5, candidate_k=7, filters=Filters(session_ids=["s1"])

@@ -1,4 +1,4 @@
-"""The server of the fakes closes every connection, whatever its state."""
+"""The minimal HTTP server closes every connection, whatever its state."""
 
 import asyncio
 import gc
@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from memconform.fakes.wire import RawExchange, RawRequest, serving
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from tests.conftest import WAIT_SECONDS
 
 

@@ -16,7 +16,7 @@ from memconform.conformance.translation import Translation, without_gaps
 from memconform.conformance.wire import wire_faults
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
-from memconform.fakes.foreign import DIALECT
+from tests.fakes.foreign import DIALECT
 
 _FOREIGN = Dialect.model_validate(DIALECT)
 _TRANSLATION = Translation(_FOREIGN)

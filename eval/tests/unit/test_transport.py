@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from memconform.bench import null_server
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
 from memconform.client.sockets import SocketStream
@@ -23,8 +25,6 @@ from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
-from memconform.fakes import null
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from tests.conftest import WAIT_SECONDS
 
 _LIMIT = 0.4
@@ -94,7 +94,9 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(self.server.delay)  # short limit: a stall adds to it
         is_ask = self.path.endswith("/ask")
         body, media_type = (
-            (null._ASK, b"text/event-stream") if is_ask else (null._SEARCH, b"application/json")
+            (null_server._ASK, b"text/event-stream")
+            if is_ask
+            else (null_server._SEARCH, b"application/json")
         )
         head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n" % media_type
         self.wfile.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)

@@ -85,12 +85,9 @@ _DAEMON_SIDE = {
 """Callables whose codes a daemon sends to its client (sdks/CONTRACT.md): no errors of ours."""
 
 _DAEMON_SIDE_DICTS = {
+    "bench/raw_http.py",  # problem+json of fake daemons
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
     "conformance/expecting.py",  # the fields that are expected of problem+json
-    "fakes/degenerate.py",  # problem+json of daemons that do next to nothing
-    "fakes/faults.py",  # `error` events that broken daemons send
-    "fakes/scripted.py",  # problem+json of the scripted daemon
-    "fakes/wire.py",  # problem+json of all fake daemons
     "oracle/predictions.py",  # problem+json that the contract requires
     "upstream/dialects.py",  # OpenAI's error body, which the upstream answers a daemon
 }
@@ -126,7 +123,7 @@ class _Module:
     nodes: list[ast.AST] = field(init=False)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     signatures: dict[str, _Signature] = field(default_factory=dict)
-    """Of its own classes, functions and methods, and of those that it imports."""
+    """Signatures of its own classes, functions and methods, and of those that it imports."""
     foreign: set[str] = field(default_factory=set)
     """Names of imported modules and objects of other packages."""
 
@@ -146,7 +143,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _function_signature(function: _Function, *, bound: bool) -> _Signature | None:
-    """Of a function with a parameter `code: str`."""
+    """The signature of a function with a parameter `code: str`."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args][bound:]
     for index, argument in enumerate(positional):
@@ -164,7 +161,7 @@ def _is_text(argument: ast.arg) -> bool:
 
 
 def _class_signature(node: ast.ClassDef) -> _Signature | None:
-    """Of a class whose `__init__` or whose fields have a `code`."""
+    """The signature of a class whose `__init__` or whose fields have a `code`."""
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
             return _function_signature(statement, bound=True)

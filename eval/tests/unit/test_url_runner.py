@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.contract.names import Mode, Profile
 from memconform.daemons.discovery import find_runner
@@ -12,8 +13,6 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.errors import DaemonError, UsageError
-from memconform.fakes.scripted import ScriptedDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.ingest.documents import ReferenceAnswers
 from memconform.printing.errors import render_error
 from memconform.runs.plan import Plan, Settings
@@ -21,6 +20,7 @@ from memconform.runs.preflight import open_brain
 from memconform.runs.remedies import remedies
 from memconform.scoring.exact import ExactScorer
 from tests.adversarial.inprocess import write_dataset
+from tests.fakes.scripted import ScriptedDaemon
 
 _URL = "http://127.0.0.1:8080"
 _MANIFEST = f"""

@@ -24,7 +24,7 @@ from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder
 
 _AT_ONCE = 32
-"""Questions in progress; the door to a provider limits its calls."""
+"""Questions in progress; each provider's limiter caps its calls."""
 
 
 async def answer_questions(

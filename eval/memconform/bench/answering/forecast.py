@@ -41,7 +41,7 @@ class ReadingForecaster:
     name: ModelName
     traits: ModelTraits
     address: str | None
-    """Of the service; None is the vendor's own."""
+    """Address of the service; None is the vendor's own."""
     wording: Wording
     settings: ReaderSettings
     level: str

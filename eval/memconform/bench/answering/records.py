@@ -34,9 +34,9 @@ class ReaderSettings(Record):
     top_k: int
     context_tokens: int
     budget_tokens: int | None
-    """Of the passages; null if nothing is cut (official prompts)."""
+    """Budget of the passages; null if nothing is cut (official prompts)."""
     seed: int
-    """Of the arm random-k."""
+    """Seed of the arm random-k."""
 
 
 class AnswerSettings(Record):
@@ -69,7 +69,7 @@ class AnswerRecord(Record):
     code: str = ""
     """Why there is no answer, or no judge was asked; empty otherwise."""
     reason: str
-    """Of the judge, or what the code says."""
+    """The judge's reason, or the meaning of the code."""
     answer: str | None
     served_model: str
     """The model that the service says it used; empty without a call."""
@@ -78,7 +78,7 @@ class AnswerRecord(Record):
     left_out: int
     """Passages without room in the context, or of which only the beginning is shown."""
     gold_shown: bool | None
-    """Whether all gold was shown; null of questions to abstain from, and without gold."""
+    """Whether all gold was shown; null for questions to abstain from, and without gold."""
     f1: float | None = None
     """LoCoMo's official F1, a fraction."""
     votes: list[JudgeVote] = Field(default_factory=list)
@@ -117,7 +117,7 @@ class RoleUse(Record):
     role: Literal["reader", "notes", "judge"]
     calls: int
     cached: int
-    """Of these; they cost nothing and count no tokens."""
+    """How many of the calls were answered by the cache; they cost nothing and count no tokens."""
     input_tokens: int
     output_tokens: int
     cost_usd: float
@@ -144,9 +144,9 @@ class ArmReport(Record):
     """Whether every question was answered and judged."""
     views: dict[str, QaScores]
     with_gold: Accuracy | None
-    """Of the questions for which all gold was shown; null if what is shown has no part in it."""
+    """Accuracy on questions for which all gold was shown; null without evidence or if unknown."""
     without_gold: Accuracy | None
-    """Of those for which some gold was not."""
+    """Accuracy on questions for which some gold was not shown."""
     kept: KeptGain | None
     """Null of the two arms that it is measured by."""
     f1: TextMetric | None
@@ -160,8 +160,8 @@ class ArmReport(Record):
     incident: Incident | None
     """The error that ended the arm."""
     other_retrieval: int | None = None
-    """Answers of the daemon's own reader from other items than its search found; null of the other
-    arms, and in older results."""
+    """Answers of the daemon's own reader from other items than its search found; null for the other
+    arms and in older results."""
 
 
 class AnswerReport(HostOrigin, ReportHeader):

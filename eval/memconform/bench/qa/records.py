@@ -92,15 +92,15 @@ class RubricReport(Record):
     name: str
     prompts: Literal["own", "official"]
     statuses: dict[QuestionStatus, int]
-    """Of the answers; questions without one are in none of them."""
+    """Counts the answers; questions without an answer are not included."""
     failures: list[str]
     """Why judges gave no verdict: each kind of failure with its count and first occurrence."""
     views: dict[str, QaScores]
     judging: JudgingSummary
     official: OfficialFigures | None = None
-    """Of LongMemEval's rubric on LongMemEval."""
+    """Figures of LongMemEval's rubric; only on LongMemEval."""
     substring_labels: SubstringLabels | None = None
-    """Of official prompts."""
+    """Only with official prompts."""
 
 
 class Span(Record):

@@ -93,7 +93,7 @@ class QuestionFile(Record):
     sha256: str
     questions: int
     by_type: dict[str, int]
-    """Of both parts together."""
+    """Counts both parts together."""
 
 
 class AnswersFile(Record):
@@ -147,7 +147,7 @@ class WmbScore(HostOrigin, ReportHeader):
     """How many questions `undisputed` omits, by reason."""
     judging: JudgingSummary
     statuses: dict[QuestionStatus, int]
-    """Of the verdicts that the profiles need."""
+    """Counts the verdicts that the profiles need."""
     failures: list[str]
     """Why judges gave no verdict: each kind of failure with its count and first occurrence."""
     incident: Incident | None

@@ -13,10 +13,10 @@ import httpx
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.connections import certificates
 from memconform.conformance.fixture import Fixture
+from memconform.conformance.mutation.mutant_runner import MutantSdk, mutant_of
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.suite import MakeRunner
 from memconform.errors import DaemonError
-from memconform.fakes.mutant import MutantSdk, mutant_of
-from memconform.fakes.mutation import Mutation
 from memconform.printing.logs import Logger
 
 _log = Logger()

@@ -13,11 +13,11 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutation import Edit, EventEdit, Mutation, When
 from memconform.contract.ask import EVENTS
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import ROUTES, Route
-from memconform.fakes.mutation import Edit, EventEdit, Mutation, When
 
 SHAPE = "wire.shape"
 PROBLEM = "wire.problem"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.names import ROBUSTNESS
 from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
-from memconform.fakes.mutation import Mutation
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from memconform.conformance.catalog import catalog
 from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, substitute
 from memconform.errors import UsageError, nearest
-from memconform.fakes.mutation import Mutation
 
 TABLE = Path(__file__).with_name("table")
 

@@ -14,14 +14,14 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.daemon_pool import DaemonPool
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_runner import mutant_of
+from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.running import run_case, skipped_case
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
-from memconform.fakes.mutant import mutant_of
-from memconform.fakes.mutation import Mutation
 from memconform.printing.logs import Logger
 
 _log = Logger()

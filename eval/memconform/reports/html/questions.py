@@ -43,7 +43,7 @@ class GroupData:
     latency: list[list[float | None]] = field(default_factory=list)
     first_hit: list[list[int | None]] = field(default_factory=list)
     stages: list[list[int]] = field(default_factory=list)
-    """Of each question, the stages at which pairs of runs differ."""
+    """For each question, the stages at which pairs of runs differ."""
     outliers: list[int] = field(default_factory=list)
     answers: list[list[str | int | None]] = field(default_factory=list)
     evidence: list[list[str]] = field(default_factory=list)

@@ -46,7 +46,7 @@ class QuestionRow:
 
     results: tuple[QuestionResult, ...]
     divergences: tuple[PairDivergence, ...]
-    """Of each pair of runs that both measured it and differ."""
+    """One for each pair of runs that both measured it and differ."""
     outlier: int
     """The run that differs from all others, which agree; `NOBODY` if there is none."""
 
@@ -62,7 +62,7 @@ class RunGroup:
     current: list[LoadedRun] = field(default_factory=list)
     """The last run of each SDK, by name."""
     parity: ParityReport | None = None
-    """Of the current runs; None if there is one, and before the rows are read."""
+    """Compares the current runs; None if there is only one, and before the rows are read."""
     baselines: dict[str, LoadedRun] = field(default_factory=dict)
     """By SDK, the run that the current one is compared with."""
     changes: dict[str, DiffReport] = field(default_factory=dict)

@@ -92,7 +92,7 @@ class Calibration(Record):
     prompt: str
     """Digest of the judge's prompt."""
     items_sha256: str
-    """Of the calibration set."""
+    """Hash of the calibration set."""
     measured_at: str
     items: int
     settled: int

@@ -57,13 +57,13 @@ class JudgeVote(Record):
     reason: str
     """The judge's reason, or why there is no verdict."""
     verdicts: list[Literal["correct", "incorrect"]]
-    """Of each time that it was asked."""
+    """One verdict for each time that the judge was asked."""
     invalid_reply: str = ""
     """The first reply, if neither it nor the next one was a verdict."""
     cached: bool
     """Whether no call was made for it."""
     attempt: int = 0
-    """Of the question, from 0."""
+    """Attempt at the question, from 0."""
     input_tokens: int
     output_tokens: int
     cost_usd: float

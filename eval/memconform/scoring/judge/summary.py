@@ -11,9 +11,9 @@ class CalibrationNote(Record):
 
     measured_at: str
     false_rejects: ErrorRate
-    """Of right answers."""
+    """How often the judge fails right answers."""
     false_accepts: dict[str, ErrorRate]
-    """Of wrong answers, by group."""
+    """How often the judge passes wrong answers, by group."""
     weak: list[str]
     """As `Calibration.weak_groups`."""
     weakness: str
@@ -76,7 +76,7 @@ class JudgingSummary(Record):
     cost_usd: float
     judges: list[JudgeUse]
     agreement: PanelAgreement | None
-    """Of several judges."""
+    """Agreement of several judges."""
     corrected: list[CorrectedPassRate]
     """Empty of a panel, of a judge without a calibration, and of one no better than chance."""
     notes: list[str]

@@ -14,7 +14,7 @@ Speakers = Literal["all", "user"]
 HistoryFormat = Literal["text", "json"]
 
 BYTES_PER_TOKEN = 4
-"""Of English, about, by the tokenizers of 2024; a budget in tokens is one in bytes."""
+"""A rough figure for English, by the tokenizers of 2024; a budget in tokens is one in bytes."""
 
 
 _OVERHEAD = 24
@@ -26,7 +26,7 @@ class Passage:
     """A session or some of its turns."""
 
     id: str
-    """Of the item that was retrieved, or of the session that it belongs to."""
+    """Id of the retrieved item, or of the session that it belongs to."""
     session: str
     date: str
     turns: tuple[Turn, ...]

@@ -1,4 +1,4 @@
-"""A minimal HTTP/1.1 server that can also send what a proper one would refuse to send."""
+"""A minimal HTTP/1.1 server for the null server and for tests: sends even what is not HTTP."""
 
 import asyncio
 import json

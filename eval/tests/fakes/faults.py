@@ -8,13 +8,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memconform.fakes.wire import RawExchange
+from memconform.bench.raw_http import RawExchange
 
 Chunk = dict[str, Any]
 Event = tuple[str, Any]
 
 
-def encode(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send anything
+def encode(name: str, payload: Any) -> bytes:
     data = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
     return f"event: {name}\ndata: {data}\n\n".encode()
 
@@ -82,7 +82,7 @@ def _replaced(line_end: str) -> Callable[[str, Any], bytes]:
     return lambda name, payload: encode(name, payload).replace(b"\n", line_end.encode())
 
 
-def _noisy(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send anything
+def _noisy(name: str, payload: Any) -> bytes:
     """Precede an event with fields and events that a reader must ignore."""
     return b"retry: 3000\n: a comment\nid: 1\n\n" + encode("telemetry", {}) + encode(name, payload)
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from memconform.conformance.mutation.mutation import Mutation, SourceEdit
 from memconform.daemons.build import ensure_built
 from memconform.daemons.manifest import Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
@@ -20,9 +21,11 @@ from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
 from memconform.daemons.tasks import finish
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.fakes.mutation import Mutation, SourceEdit
 
-_PROXY = ("{python}", "-m", "memconform.fakes.proxy", "--addr", "{addr}", "--root", "{state_dir}")
+_PROXY = (
+    *("{python}", "-m", "memconform.conformance.mutation.proxy"),
+    *("--addr", "{addr}", "--root", "{state_dir}"),
+)
 _SOURCE_PATCH = Path(__file__).with_name("source_patch")
 _START_SECONDS = 10.0
 

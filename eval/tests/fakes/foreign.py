@@ -1,6 +1,6 @@
 """A daemon that speaks another dialect: other routes, keys, events and paths, and much left unsaid.
 
-    python -m memconform.fakes.foreign --addr HOST:PORT --root FOLDER [--late] [--skip TEXT]
+    python -m tests.fakes.foreign --addr HOST:PORT --root FOLDER [--late] [--skip TEXT]
 
 It stores documents as files below `FOLDER/stores`. With `--late` it indexes only when it starts,
 and with `--skip` it never indexes, though it lists, files whose path has that text.
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from memconform.fakes.scripted import ScriptedBrain
-from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
+from memconform.bench.raw_http import RawExchange, RawRequest, serve_forever
+from tests.fakes.scripted import ScriptedBrain
 
 PREFIX, SUFFIX = "kb/", ".txt"
 
@@ -151,7 +151,7 @@ class ForeignDaemon:
         files = sorted(file for file in root.rglob("*") if file.is_file())
         return [(file.relative_to(root).as_posix(), file.read_text("utf-8")) for file in files]
 
-    def hits(self, store: ScriptedBrain, body: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    def hits(self, store: ScriptedBrain, body: dict[str, Any]) -> Any:
         """The ranked chunks of a search, in its own words."""
         paths = (body.get("only") or {}).get("paths")
         return [
@@ -198,4 +198,4 @@ async def _main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_main()))  # noqa: TID251 - a program of its own
+    sys.exit(asyncio.run(_main()))

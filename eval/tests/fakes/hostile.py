@@ -1,6 +1,6 @@
 """A correct daemon with faults that start at one request and end at another.
 
-    python -m memconform.fakes.hostile --addr HOST:PORT --fault KIND:AT:LASTS[:questions] …
+    python -m tests.fakes.hostile --addr HOST:PORT --fault KIND:AT:LASTS[:questions] …
                                        [--never-indexed N] [--once FILE]
 
 AT is the number of the first affected search or ask request, from 0; LASTS is how many are
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memconform.fakes.faults import Chunk
-from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
+from memconform.bench.raw_http import RawExchange, RawRequest, serve_forever
+from tests.fakes.faults import Chunk
+from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class _RecordingExchange(RawExchange):
     """Records what is sent, so that it can be sent again."""
 
     def __init__(self, exchange: RawExchange) -> None:
-        super().__init__(exchange._writer)  # noqa: SLF001 - one fake in two files
+        super().__init__(exchange._writer)
         self.sent = b""
 
     async def raw(self, data: bytes) -> None:
@@ -244,4 +244,4 @@ async def _main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_main()))  # noqa: TID251 - a program of its own
+    sys.exit(asyncio.run(_main()))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import h11
 
+from memconform.conformance.mutation.mutation import Edit, EventEdit, Mutation, apply_edits
 from memconform.contract.wire import JsonValue
-from memconform.fakes.mutation import Edit, EventEdit, Mutation, apply_edits
 
 _Fields = dict[bytes, bytes]
 

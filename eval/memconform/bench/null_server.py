@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serve_forever
 from memconform.daemons.ports import loopback_host
-from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 _CHUNKS = [
     {
@@ -66,7 +66,7 @@ async def answer(request: RawRequest, exchange: RawExchange) -> None:
 def null_server() -> Iterator[str]:
     """Run a null server in a separate process; yields its URL."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "memconform.bench.null_server"], stdout=subprocess.PIPE, text=True
     )
     try:
         yield (process.stdout.readline() if process.stdout else "").split()[-1]

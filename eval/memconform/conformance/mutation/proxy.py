@@ -1,6 +1,7 @@
 """Runs a correct daemon behind a proxy that breaks one thing.
 
-    python -m memconform.fakes.proxy --addr HOST:PORT --mutation FILE --root DIR -- COMMAND…
+    python -m memconform.conformance.mutation.proxy
+        --addr HOST:PORT --mutation FILE --root DIR -- COMMAND…
 
 COMMAND either serves on port 0 and prints `listening on`, or has `@port@` in its arguments, which
 the proxy replaces by a free port. Instead of a COMMAND, `--to ADDRESS` names a running daemon. FILE
@@ -20,9 +21,9 @@ from typing import Literal
 
 import h11
 
+from memconform.conformance.mutation.mutation import Mutation
+from memconform.conformance.mutation.relay import Connection, MutationCounter
 from memconform.daemons.ports import bracketed, free_port, is_open, listens, loopback_host
-from memconform.fakes.mutation import Mutation
-from memconform.fakes.relay import Connection, MutationCounter
 
 
 async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subprocess.Process:

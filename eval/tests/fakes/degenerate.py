@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _BRAIN = re.compile(r"/v1/brains/([^/]+)(/.*)?")
 

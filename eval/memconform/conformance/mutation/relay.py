@@ -9,8 +9,8 @@ from pathlib import Path
 
 import h11
 
-from memconform.fakes.mutation import Mutation, fits
-from memconform.fakes.rewriting import EventRewriter, rewrite_answer, rewrite_request
+from memconform.conformance.mutation.mutation import Mutation, fits
+from memconform.conformance.mutation.rewriting import EventRewriter, rewrite_answer, rewrite_request
 
 _READ = 65_536
 _HEAD_LIMIT = 1 << 20

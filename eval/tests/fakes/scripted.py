@@ -1,6 +1,6 @@
 """A daemon that honours the contract except for one configured fault.
 
-    python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT] [--note FILE]
+    python -m tests.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT] [--note FILE]
 
 `--fault` names one of `FAULTS`; faults of questions affect those that contain the text of `--on`.
 `--note` appends the query of each search to a file; `kills_other` ends the process whose id is in
@@ -20,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memconform.fakes.faults import (
+from memconform.bench.raw_http import RawExchange, RawRequest, serve_forever
+from tests.fakes.faults import (
     ASK_FAULTS,
     ENCODINGS,
     EVENT_FAULTS,
@@ -33,7 +34,6 @@ from memconform.fakes.faults import (
     Event,
     encode,
 )
-from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 LATE_SEARCHES = 12
 """Searches that find nothing before a daemon that `indexes_late` finds everything."""
@@ -342,4 +342,4 @@ async def _main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_main()))  # noqa: TID251 - a program of its own
+    sys.exit(asyncio.run(_main()))
