@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import Command, walk
+from memconform.cli.commands import Command, walk
 from memconform.cli.main import cli
 
 PAGE = Path(__file__).parents[1] / "docs" / "CLI.md"

@@ -27,8 +27,8 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import MemconformError
 from memconform.fuzzing.failures import BrainLostError
-from memconform.fuzzing.judging import Answers, Finding, OracleJudge
-from memconform.fuzzing.probing import probe
+from memconform.fuzzing.judges import Answers, Finding, OracleJudge
+from memconform.fuzzing.probe import probe
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 

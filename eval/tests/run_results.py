@@ -21,7 +21,7 @@ from memconform.runs.results import (
 from memconform.runs.verdict import Tally
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 
 
 def question(

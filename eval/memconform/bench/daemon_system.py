@@ -13,7 +13,7 @@ from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem
 from memconform.client.failures import CallError, DaemonFailedError
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Launch, SdkRunner

@@ -16,7 +16,7 @@ from memconform.datasets.longmemeval import official_items, read_longmemeval_row
 from memconform.errors import UsageError
 from memconform.printing.spreadsheets import csv_line
 from memconform.records import Record
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 
 ExportFormat = Literal["csv", "jsonl", "longmemeval"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)

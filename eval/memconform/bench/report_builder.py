@@ -30,7 +30,7 @@ from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 
 _UNVERIFIED = Failure(
     code="index_not_proven", message="the index was not verified after this query"

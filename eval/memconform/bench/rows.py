@@ -6,7 +6,7 @@ from math import fsum
 
 from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import QueryRecord, RankingAgreement, Row, RowLatency, Scores, View
-from memconform.client.timing import is_short
+from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError

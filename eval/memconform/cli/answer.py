@@ -6,7 +6,7 @@ import click
 
 from memconform.cli import answer_options as given
 from memconform.cli.answer_options import READER, AnswerOptions
-from memconform.cli.grouping import Command
+from memconform.cli.commands import Command
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, schema, strip_reasoning

@@ -8,7 +8,7 @@ import click
 
 from memconform.bench.answering.arms import CONTROLS
 from memconform.cli import benchmark_options
-from memconform.cli.grouping import OUTPUT, option
+from memconform.cli.commands import OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.scoring.reader.passages import HistoryFormat, Speakers, Unit
 from memconform.scoring.reader.prompts import Method

@@ -7,7 +7,7 @@ import click
 
 from memconform.bench.system import BASELINES
 from memconform.cli.bench_options import SUITES, BenchOptions
-from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
+from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
     SECONDS,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from memconform.cli.grouping import option
+from memconform.cli.commands import option
 from memconform.cli.judge_options import JUDGE
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from pydantic import BaseModel, Field
 
-from memconform.cli.fetching import show_sources, sources
-from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.fetch import show_sources, sources
 from memconform.cli.options import json_file, output_file, schema
 from memconform.cli.targets import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from memconform.cli.grouping import Group, option
+from memconform.cli.commands import Group, option
 from memconform.errors import ExitCode
 from memconform.llm.cache import ReplyCache
 from memconform.printing.output import echo

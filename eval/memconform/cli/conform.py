@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import click
 
+from memconform.cli.commands import OUTPUT, option
 from memconform.cli.conform_options import CASES_GROUP, ConformOptions, cases_folder
-from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,

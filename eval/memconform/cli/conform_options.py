@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import option
+from memconform.cli.commands import option
 from memconform.conformance.names import CASES
 
 CASES_GROUP = "Which cases"

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.conform_options import cases_folder
-from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
 from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
+from memconform.conformance.case_runner import CaseRun, check_ids, run_case
 from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
-from memconform.conformance.explaining import explain_case
+from memconform.conformance.explanation import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_code_of
-from memconform.conformance.running import CaseRun, check_ids, run_case
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import find_run, read_report, transcript
 from memconform.conformance.suite import brain_id

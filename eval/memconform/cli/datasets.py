@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
-from memconform.cli.expanding import expand_command
-from memconform.cli.fetching import fetch_command, verify_command
-from memconform.cli.grouping import SCORING, Group, option
+from memconform.cli.commands import SCORING, Group, option
+from memconform.cli.expand import expand_command
+from memconform.cli.fetch import fetch_command, verify_command
 from memconform.cli.history import compile_command
 from memconform.cli.options import json_file
 from memconform.cli.targets import json_target
@@ -16,7 +16,7 @@ from memconform.datasets.lint import LintReport, lint_questions
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
-from memconform.ingest.probing import searchable_text
+from memconform.ingest.probe_queries import searchable_text
 from memconform.printing.output import echo
 from memconform.printing.plurals import listed, plural
 from memconform.stats.clustered_pairs import fewest_clusters

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import OUTPUT, SCORING, Command, option
+from memconform.cli.commands import OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import json_file, results, schema
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches, metric, view

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from memconform.cli.grouping import DAEMONS, Command, option
+from memconform.cli.commands import DAEMONS, Command, option
 from memconform.cli.judge_options import judge_header
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import env, header, keep, log_level, quiet, upstream

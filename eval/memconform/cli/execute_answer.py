@@ -14,7 +14,7 @@ from memconform.bench.answering.report_builder import AnswersFinished
 from memconform.bench.digests import digest_of_names
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.answer_options import AnswerOptions
-from memconform.cli.answering import (
+from memconform.cli.answer_plan import (
     arms_of,
     reader_settings,
     require_ranks,
@@ -26,7 +26,7 @@ from memconform.cli.answering import (
 from memconform.cli.bench_errata import disputed_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judging import judge_spec, show_forecasts
+from memconform.cli.judge_session import judge_spec, show_forecasts
 from memconform.cli.lazy import require_extra
 from memconform.cli.targets import json_target
 from memconform.datasets.answer_keys import AnswerKey, Suite, read_answer_key
@@ -42,17 +42,17 @@ from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import hides
-from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
-from memconform.reports.judging import reasoning_notice
+from memconform.reports.answers import AnswerConsole, answer_lines, show_answers
+from memconform.reports.run_judges import reasoning_notice
 from memconform.scoring.judge.forecast import forecast_judging
-from memconform.scoring.judge.opening import judge_names, open_session
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.judge.session import judge_names, open_session
 from memconform.scoring.reader.prompts import Wording
 from memconform.scoring.reader.reader import Reader
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 
 def answer(options: AnswerOptions) -> ExitCode:

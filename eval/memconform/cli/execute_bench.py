@@ -7,9 +7,9 @@ from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
 from memconform.bench.stored_rows import load_rows
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.benching import plan_bench
+from memconform.cli.bench_plan import plan_bench
 from memconform.cli.events import dispatch
-from memconform.cli.exporting import export_rows, parsed_export
+from memconform.cli.export import export_rows, parsed_export
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target

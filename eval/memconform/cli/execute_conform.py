@@ -11,13 +11,14 @@ from memconform.cli.conform_options import ConformOptions
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
-from memconform.cli.planning import build_sdks
+from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.cli.run_plan import build_sdks
 from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.cli.values import daemon_variables
+from memconform.conformance.case_runner import check_ids
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.findings import findings, known_list
-from memconform.conformance.keeping import KeptDaemons
+from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known import (
     KnownFailure,
     choice_entry,
@@ -27,7 +28,6 @@ from memconform.conformance.known import (
 )
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import ConformReport, SdkResult, verdict
-from memconform.conformance.running import check_ids
 from memconform.conformance.session import REPORT as SUITE_REPORT
 from memconform.conformance.session import (
     Target,
@@ -59,7 +59,7 @@ from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.provenance import Origin
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 _CONNECTIONS = 32
 """To a daemon at a time, at most: some cases ask many questions at once."""

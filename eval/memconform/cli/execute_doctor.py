@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.cli.doctor import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
+from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
 from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
@@ -25,8 +25,8 @@ from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
+from memconform.storage.sink import redact_file
 from memconform.storage.temporary import remove_folder
-from memconform.storage.writing import redact_file
 
 
 def doctor(options: DoctorOptions) -> ExitCode:

@@ -3,14 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from memconform.cli.expanding import ExpandOptions
+from memconform.cli.expand import ExpandOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judging import call_policy, show_forecasts
+from memconform.cli.judge_session import call_policy, show_forecasts
 from memconform.cli.targets import json_target
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.errors import ExitCode, UsageError
-from memconform.expansion.generating import Calls, file_rows, format_options, generate
+from memconform.expansion.generation import Calls, file_rows, format_options, generate
 from memconform.expansion.prompts import parse_expansion
 from memconform.expansion.records import ExpansionReport
 from memconform.llm.budget import read_budget
@@ -22,8 +22,8 @@ from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.forecast import Forecast
-from memconform.scoring.judge.opening import JudgeSpec, open_session
-from memconform.storage.writing import replacing
+from memconform.scoring.judge.session import JudgeSpec, open_session
+from memconform.storage.sink import replacing
 
 _SHOWN = 5
 """Failures that are printed; the report has all."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from memconform.cli.fuzz_options import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
-from memconform.cli.planning import build_sdks
+from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.cli.run_plan import build_sdks
 from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
@@ -22,13 +22,13 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
+from memconform.fuzzing.case_file import case_file, curl_lines
 from memconform.fuzzing.corpus import Corpus
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
-from memconform.fuzzing.judging import Judge, OracleJudge, PeerJudge
-from memconform.fuzzing.probing import probe
+from memconform.fuzzing.judges import Judge, OracleJudge, PeerJudge
+from memconform.fuzzing.probe import probe
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
-from memconform.fuzzing.searching import Disagreement
-from memconform.fuzzing.writing import case_file, curl_lines
+from memconform.fuzzing.search import Disagreement
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
@@ -41,8 +41,8 @@ from memconform.reports.fuzzing import (
 from memconform.reports.progress import StepProgress
 from memconform.storage.bodies import BodyFiles
 from memconform.storage.provenance import Origin
+from memconform.storage.sink import replacing
 from memconform.storage.temporary import temporary_folder
-from memconform.storage.writing import replacing
 
 
 def fuzz(options: FuzzOptions) -> ExitCode:

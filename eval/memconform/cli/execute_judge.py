@@ -2,7 +2,7 @@
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_options import CalibrateOptions, CompareOptions
-from memconform.cli.judging import call_policy, show_forecasts
+from memconform.cli.judge_session import call_policy, show_forecasts
 from memconform.cli.targets import json_target
 from memconform.datasets.registry import judge_calibration
 from memconform.errors import ExitCode
@@ -28,7 +28,7 @@ from memconform.scoring.judge.calibration import (
     save_calibration,
 )
 from memconform.scoring.judge.forecast import forecast_judging
-from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_session
+from memconform.scoring.judge.session import JudgeSpec, judge_names, open_session
 
 
 def run_calibration(options: CalibrateOptions) -> ExitCode:

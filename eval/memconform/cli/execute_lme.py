@@ -8,11 +8,11 @@ from pathlib import Path
 
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judging import judge_spec
+from memconform.cli.judge_session import judge_spec
 from memconform.cli.lme_checks import require_consistent
 from memconform.cli.lme_models import ReplayModels, replay_models
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_planning import (
+from memconform.cli.lme_plan import (
     ReplayData,
     benchmark_modes,
     read_data,
@@ -22,9 +22,9 @@ from memconform.cli.lme_planning import (
 )
 from memconform.cli.lme_ports import port_of
 from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
-from memconform.cli.planning import ALL
+from memconform.cli.run_plan import ALL
 from memconform.cli.values import request_headers
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
@@ -36,15 +36,15 @@ from memconform.printing.output import echo
 from memconform.replay.agent import MAX_SECONDS, Agent
 from memconform.replay.agent_prompts import MAX_TURNS
 from memconform.replay.brain import BrainFile, BrainKey, brain_path, make_brains_folder, read_brain
-from memconform.replay.contextualising import prompt_digest as context_digest
+from memconform.replay.brain_build import make_brain
 from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
 from memconform.replay.extraction import prompt_digest
-from memconform.replay.making import make_brain
+from memconform.replay.fact_context import prompt_digest as context_digest
 from memconform.replay.manifest import claimed_folder, command_line, require_continuable
 from memconform.replay.plan import Part, ReplayControl, ReplayPlan
+from memconform.replay.reader_prompts import ReplayWording
 from memconform.replay.records import ReplaySettings
-from memconform.replay.wording import ReplayWording
 from memconform.reports.lme import (
     LmeConsole,
     heuristic_notes,
@@ -53,12 +53,12 @@ from memconform.reports.lme import (
     show_lme,
 )
 from memconform.reports.progress import StepProgress
-from memconform.scoring.judge.opening import open_session
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.judge.session import open_session
 from memconform.scoring.reader.reader import Reader
 from memconform.storage.folders import new_run_id
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 from memconform.user_cache import cache_folder
 
 _MOST_TOKENS = 1_000_000_000

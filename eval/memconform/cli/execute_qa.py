@@ -16,7 +16,7 @@ from memconform.cli.bench_errata import disputed_answers
 from memconform.cli.benchmark_options import RUBRICS
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judging import judge_spec, show_forecasts
+from memconform.cli.judge_session import judge_spec, show_forecasts
 from memconform.cli.qa_options import MetricsOptions, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
@@ -45,13 +45,13 @@ from memconform.scoring.accuracy import qa_scores
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.gate import calibrations
 from memconform.scoring.judge.official_prompts import read_official_prompts
-from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_session
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.judge.rubric import STRICT, Rubric
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.judge.session import JudgeSpec, judge_names, open_session
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 LOG = "eval-results.jsonl"
 """The official log in the folder of a scoring."""

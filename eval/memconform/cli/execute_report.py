@@ -18,7 +18,7 @@ from memconform.reports.exports import table as csv_format
 from memconform.reports.overview.headline import Statement, statements
 from memconform.reports.overview.outcomes import Outcome, outcomes
 from memconform.reports.overview.overview import Overview
-from memconform.storage.writing import Masked, Sink
+from memconform.storage.sink import Masked, Sink
 
 _Write = Callable[[Sink, Overview, Sequence[Statement], Sequence[Outcome]], None]
 _Target = Callable[[str], AbstractContextManager[Sink]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_options import RescoreOptions
-from memconform.cli.judging import show_forecast
+from memconform.cli.judge_session import show_forecast
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
@@ -16,13 +16,13 @@ from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.judging import reasoning_notice
 from memconform.reports.machine import write_run_report
 from memconform.reports.progress import StepProgress
 from memconform.reports.rates import banner
+from memconform.reports.run_judges import reasoning_notice
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, read_header
-from memconform.runs.rescoring import rescore, stored_answers, stored_floors
+from memconform.runs.rescore import rescore, stored_answers, stored_floors
 from memconform.storage.folders import find_journal
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
 from memconform.cli.run_options import RunOptions
+from memconform.cli.run_plan import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
@@ -69,7 +69,7 @@ def _show_cost(options: RunOptions, selected: SelectedQuestions, scorer: str) ->
     if scorer != "judge":
         echo(f"the {scorer} scorer calls no model; nothing was asked")
         return
-    from memconform.cli.judging import show_forecast  # noqa: PLC0415 - for --dry-run
+    from memconform.cli.judge_session import show_forecast  # noqa: PLC0415 - for --dry-run
 
     every = every_sdk(options.sdk, working_folder()) if ALL in options.sdk else options.sdk
     asked = ((q, None) for q in selected for _ in range(options.repeat * len(every)))

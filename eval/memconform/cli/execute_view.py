@@ -14,7 +14,7 @@ from memconform.printing.output import echo
 from memconform.reports.html.document import write_html
 from memconform.reports.live.app import create_app
 from memconform.reports.overview.overview import Overview
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 
 _SHUTDOWN_SECONDS = 2
 

@@ -12,10 +12,10 @@ from memconform.bench.wmb.answers_file import write_answers
 from memconform.bench.wmb.plan import run_record_of
 from memconform.bench.wmb.records import WmbRun
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.benching import plan_bench
+from memconform.cli.bench_plan import plan_bench
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.planning import ALL
+from memconform.cli.run_plan import ALL
 from memconform.cli.targets import json_target
 from memconform.cli.wmb_options import WmbRunOptions
 from memconform.datasets.sources import find_data
@@ -28,7 +28,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.bench import BenchConsole
 from memconform.reports.wmb import run_banner, show_run
 from memconform.storage.folders import RunFolder
-from memconform.storage.writing import Masked, replacing
+from memconform.storage.sink import Masked, replacing
 
 ANSWERS = "answers.json"
 """The answers in the folder of a run."""

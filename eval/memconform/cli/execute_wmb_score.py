@@ -11,7 +11,7 @@ from memconform.bench.wmb.report_builder import WmbFinished
 from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judging import judge_spec, show_forecasts
+from memconform.cli.judge_session import judge_spec, show_forecasts
 from memconform.cli.targets import json_target
 from memconform.cli.wmb_options import WmbScoreOptions
 from memconform.datasets.sources import find_data
@@ -25,9 +25,9 @@ from memconform.llm.prices import Prices
 from memconform.printing.output import echo
 from memconform.reports.wmb import ScoreConsole, score_banner, show_score
 from memconform.scoring.judge.forecast import forecast_judging
-from memconform.scoring.judge.opening import judge_names, open_session
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.judge.session import judge_names, open_session
 from memconform.scoring.judge.wmb import WmbRubric, read_wmb_prompt
 from memconform.scoring.wmb import PROFILES, Profile
 from memconform.storage.folders import RunFolder, find_journal, new_run_id

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.fuzz_options import DEFAULT_EXAMPLES, FuzzOptions
-from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import env, json_file, keep, log_level, quiet, schema, sdks
 from memconform.errors import ExitCode

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import Command, option
+from memconform.cli.commands import Command, option
 from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED

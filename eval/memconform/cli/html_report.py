@@ -7,7 +7,7 @@ from memconform.errors import MemconformError
 from memconform.printing.errors import render_error
 from memconform.printing.output import echo
 from memconform.reports.console import show_link
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 REPORT = "report.html"
 

@@ -9,7 +9,7 @@ import click
 from pydantic import BaseModel
 
 from memconform import __version__
-from memconform.cli.grouping import Command
+from memconform.cli.commands import Command
 from memconform.cli.options import json_file, schema
 from memconform.cli.targets import json_target
 from memconform.contract.wire import CONTRACT_VERSION

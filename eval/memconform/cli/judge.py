@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import Group, option
+from memconform.cli.commands import Group, option
 from memconform.cli.judge_answers import locomo_command, longmemeval_command, metrics_command
 from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, call_options
 from memconform.cli.lazy import carry_out

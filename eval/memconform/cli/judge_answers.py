@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli import benchmark_options, qa_options
-from memconform.cli.grouping import Command
+from memconform.cli.commands import Command
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, schema, strip_reasoning

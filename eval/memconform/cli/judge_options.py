@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from memconform.cli.grouping import SCORING, option
+from memconform.cli.commands import SCORING, option
 from memconform.cli.options import SECONDS, Finite
 
 JUDGE = "The judge"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import click
 
-from memconform.cli.grouping import Group
+from memconform.cli.commands import Group
 from memconform.errors import ExitCode, limit_error, missing_extra, nearest
 
 _MODULES = {

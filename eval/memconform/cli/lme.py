@@ -2,7 +2,7 @@
 
 import click
 
-from memconform.cli.grouping import DAEMONS, Command, Group, option
+from memconform.cli.commands import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.lme_options import LmeOptions, replay_options
 from memconform.cli.lme_review import arbitrate_command, review_command

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_planning import retrieval_settings
+from memconform.cli.lme_plan import retrieval_settings
 from memconform.errors import UsageError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memconform.cli.grouping import option
+from memconform.cli.commands import option
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lme_values import CACHE_FOLDER, Duration
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.cli.judging import call_policy
+from memconform.cli.judge_session import call_policy
 from memconform.cli.lme_options import LmeOptions
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
@@ -13,7 +13,7 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession, Model
 from memconform.llm.names import ModelName
 from memconform.llm.settings import address, endpoint
-from memconform.scoring.judge.opening import judge_names
+from memconform.scoring.judge.session import judge_names
 
 _BUDGET_USD = 20.0
 _JUDGE = "claude-haiku-4-5"

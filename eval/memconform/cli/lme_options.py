@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import click
 
-from memconform.cli.grouping import DAEMONS, OUTPUT, option
+from memconform.cli.commands import DAEMONS, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
 from memconform.cli.lme_values import CACHE_FOLDER, SCOPES, SessionFilterChoice

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from memconform.cli.grouping import OUTPUT, SCORING, Command, option
+from memconform.cli.commands import OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, markdown, schema, writable
 from memconform.errors import ExitCode

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_planning import upstream_of
+from memconform.cli.lme_plan import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
-from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
+from memconform.cli.run_plan import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.values import configure_runner, daemon_variables
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.concurrency import is_cancelled
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk

@@ -10,7 +10,7 @@ from typing import ClassVar, NoReturn
 import click
 
 from memconform import __version__
-from memconform.cli.grouping import Option
+from memconform.cli.commands import Option
 from memconform.cli.lazy import LazyGroup
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import DAEMONS, Command, option
+from memconform.cli.commands import DAEMONS, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, quiet, schema
 from memconform.cli.targets import json_target

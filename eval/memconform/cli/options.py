@@ -12,8 +12,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from memconform.cli.commands import DAEMONS, ON_STDOUT, OUTPUT, SCORING, log_level_option, option
 from memconform.cli.export_options import split_export
-from memconform.cli.grouping import DAEMONS, ON_STDOUT, OUTPUT, SCORING, log_level_option, option
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import OUTPUT, SCORING, Group, option
+from memconform.cli.commands import OUTPUT, SCORING, Group, option
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import Finite, json_file, markdown, schema
 from memconform.cli.options import results as results_folder

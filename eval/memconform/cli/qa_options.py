@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import click
 
 from memconform.cli import benchmark_options
-from memconform.cli.grouping import OUTPUT, option
+from memconform.cli.commands import OUTPUT, option
 from memconform.cli.judge_options import JUDGE, PanelFlags
 from memconform.cli.options import writable
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.commands import OUTPUT, Group, option
 from memconform.cli.export_options import ExportOptions
-from memconform.cli.grouping import OUTPUT, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import writable_exports
@@ -14,7 +14,7 @@ from memconform.datasets.files import read_text
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.reports.tables import tables
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 
 @click.group("report", cls=Group, examples=("memconform report tables --check",))
@@ -63,7 +63,7 @@ def export_command(
     selects some of its rows.
     """
     options = ExportOptions(results, export, data, output)
-    return carry_out("exporting:export", options)
+    return carry_out("export:export", options)
 
 
 @command.command(

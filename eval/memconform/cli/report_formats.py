@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import schema
 from memconform.cli.report_options import ReportOptions, stored_results

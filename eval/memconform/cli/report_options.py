@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from memconform.cli.grouping import OUTPUT, option
+from memconform.cli.commands import OUTPUT, option
 from memconform.cli.options import results, writable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

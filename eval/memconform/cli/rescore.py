@@ -2,7 +2,7 @@
 
 import click
 
-from memconform.cli.grouping import Command, option
+from memconform.cli.commands import Command, option
 from memconform.cli.judge_options import RescoreOptions, call_options, judge_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import floors, json_file, output, quiet, schema, scorer, strip_reasoning

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.cli.grouping import option
+from memconform.cli.commands import option
 from memconform.errors import UsageError
 from memconform.storage.folders import find_result, split_reference
 from memconform.storage.result_file import schema_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
+from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.judge_options import call_options, judge_options
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (

@@ -74,7 +74,7 @@ async def open_scorer(
     if name == ExactScorer.name:
         yield OpenScorer(ExactScorer())
         return
-    from memconform.cli.judging import open_judge_scorer  # noqa: PLC0415 - see above
+    from memconform.cli.judge_session import open_judge_scorer  # noqa: PLC0415 - see above
 
     async with open_judge_scorer(flags, floors, results) as judge:
         yield judge

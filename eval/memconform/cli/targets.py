@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from memconform.printing.output import write_commands, write_json_output, write_output
-from memconform.storage.writing import Sink, device, replacing
+from memconform.storage.sink import Sink, device, replacing
 
 
 def json_target(file: str) -> AbstractContextManager[Sink]:

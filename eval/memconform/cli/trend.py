@@ -7,14 +7,14 @@ import click
 
 from memconform.bench.records import BenchReport
 from memconform.bench.stored_rows import is_bench_report, read_report
-from memconform.cli.grouping import Command, option
+from memconform.cli.commands import Command, option
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import show_bench_trend
 from memconform.reports.difference import show_trend
 from memconform.reports.progress import StepProgress
-from memconform.runs.reading import is_result
+from memconform.runs.result_file import is_result
 from memconform.runs.results import RunSummary
 
 _RUNS = "Which runs"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.daemons.ports import loopback_host
 from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError

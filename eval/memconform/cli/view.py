@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.errors import ExitCode

@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from memconform.cli.grouping import DAEMONS, OUTPUT, Group, option
+from memconform.cli.commands import DAEMONS, OUTPUT, Group, option
 from memconform.cli.judge_options import JUDGE, call_options, panel_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (

@@ -25,7 +25,7 @@ from memconform.client.responses import (
     require_status,
 )
 from memconform.client.stream import AskResult, AskStream
-from memconform.client.timing import Timeouts, Timings
+from memconform.client.timings import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from memconform.client.decoding import BodyDecoder
+from memconform.client.content_encoding import BodyDecoder
 
 BODY_LIMIT = 256 * 1024
 """Bytes kept of a response body: an endless stream must not fill the memory."""

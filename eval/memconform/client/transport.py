@@ -21,7 +21,7 @@ from httpcore import AsyncNetworkBackend, AsyncNetworkStream
 
 from memconform.client.pool import ConnectionPool
 from memconform.client.sockets import SocketOption, connect
-from memconform.client.timing import STALL_SECONDS
+from memconform.client.timings import STALL_SECONDS
 
 _EXCERPT_BYTES = 64
 """How many unsolicited bytes an error message shows."""

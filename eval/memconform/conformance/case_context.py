@@ -12,7 +12,7 @@ from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import Fault, cause_of, status_fault, step_name
 from memconform.conformance.controls import CONTROL_BRAIN, is_rejection
-from memconform.conformance.expecting import ExpectationResult, evaluate, statuses
+from memconform.conformance.expectations import ExpectationResult, evaluate, statuses
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import StepResult

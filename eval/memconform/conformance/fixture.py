@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from memconform.client.timing import time_limit
+from memconform.client.timings import time_limit
 from memconform.conformance.case import DaemonSettings, Server
 from memconform.conformance.connections import certificates
 from memconform.conformance.controls import Controls

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from memconform.client.timing import time_limit
+from memconform.client.timings import time_limit
 from memconform.conformance.step_result import StepResult
 
 _READ = 65_536

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.client.recorder import keep_bodies
+from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.keeping import KeptDaemons
+from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known import KnownFailure
 from memconform.conformance.pointer import MISSING
 from memconform.conformance.results import FAILING, RED, ConformReport, has_result
-from memconform.conformance.running import CaseRun
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
 from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import RunFolder
-from memconform.storage.writing import redact_file, replacing
+from memconform.storage.sink import redact_file, replacing
 
 REPORT = "conform.json"
 

@@ -32,7 +32,7 @@ from memconform.conformance.causes import (
     status_fault,
 )
 from memconform.conformance.controls import rejected_line
-from memconform.conformance.expecting import ExpectationResult, evaluate
+from memconform.conformance.expectations import ExpectationResult, evaluate
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
 from memconform.conformance.pointer import MISSING, resolve

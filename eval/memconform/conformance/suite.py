@@ -15,13 +15,13 @@ from memconform.conformance.applicability import (
     skip_reason,
 )
 from memconform.conformance.case import DaemonSettings
+from memconform.conformance.case_runner import CaseRun, run_case, skipped_case
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.keeping import KeptDaemons
+from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.conformance.running import CaseRun, run_case, skipped_case
 from memconform.daemons.runner import SdkRunner
 from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError

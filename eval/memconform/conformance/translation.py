@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic.alias_generators import to_snake
 
 from memconform.conformance.case_paths import CasePaths
-from memconform.conformance.expecting import ExpectationResult
+from memconform.conformance.expectations import ExpectationResult
 from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS

@@ -13,7 +13,7 @@ from httpx_sse import EventSource, SSEError
 
 from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
-from memconform.client.timing import time_limit
+from memconform.client.timings import time_limit
 from memconform.conformance.connections import CUT, Connections
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation

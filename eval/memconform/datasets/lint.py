@@ -8,8 +8,8 @@ from math import comb
 from statistics import fmean
 
 from memconform.contract.terms import terms
+from memconform.datasets.expected_text import holds
 from memconform.datasets.invisible import hidden_characters
-from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 
 RANDOM_DOCUMENTS = 5

@@ -7,7 +7,7 @@ from typing import Any
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.rules import rules
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.expecting import ExpectedAnswer
+from memconform.fuzzing.expectations import ExpectedAnswer
 from memconform.oracle.bm25 import query_terms
 
 _BODY_RULES = (

@@ -12,7 +12,7 @@ from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
 from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.programs import Call, Program
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 SCHEMA = "memconform/fuzz-program@1"
 

@@ -18,9 +18,9 @@ from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError
 from memconform.fuzzing.corpus import Corpus
 from memconform.fuzzing.failures import FuzzTarget
-from memconform.fuzzing.judging import Judge, PeerJudge
+from memconform.fuzzing.judges import Judge, PeerJudge
 from memconform.fuzzing.programs import Program
-from memconform.fuzzing.searching import (
+from memconform.fuzzing.search import (
     DisagreementError,
     FuzzResult,
     Search,

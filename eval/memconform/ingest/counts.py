@@ -4,10 +4,10 @@ from memconform.client.client import ContractClient
 from memconform.contract.core import Brain
 from memconform.contract.terms import terms
 from memconform.errors import DaemonError
-from memconform.ingest.indexing import IndexingTime, StillPendingError
+from memconform.ingest.indexing_time import IndexingTime, StillPendingError
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.legs import INCOMPLETE_HINT
-from memconform.ingest.probing import searchable_text
+from memconform.ingest.probe_queries import searchable_text
+from memconform.ingest.provable_modes import INCOMPLETE_HINT
 
 _POLL_SECONDS = 0.1
 

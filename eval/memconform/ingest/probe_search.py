@@ -9,7 +9,7 @@ from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import DEEPEST, Chunk, Filters, SearchRequest, SearchResponse
 from memconform.contract.wire import Mode
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import RareWords, long_query, searchable_text
+from memconform.ingest.probe_queries import RareWords, long_query, searchable_text
 
 _UNCOUNTED_DEPTH = 300
 """Chunks requested for a batch of documents whose chunks the daemon does not count."""

@@ -16,9 +16,9 @@ from memconform.contract.core import DEEPEST, SearchRequest, SearchResponse
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.legs import Legs
+from memconform.ingest.probe_queries import RareWords, long_query, searchable_text
 from memconform.ingest.probe_search import ALONE_DEPTH, WORDS_ALONE, ProbeSearch
-from memconform.ingest.probing import RareWords, long_query, searchable_text
+from memconform.ingest.provable_modes import Legs
 from memconform.ingest.records import ProofRecord
 
 EVERY = 10_000

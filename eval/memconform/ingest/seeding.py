@@ -25,10 +25,10 @@ from memconform.ingest.counts import (
     wait_until_indexed,
 )
 from memconform.ingest.documents import Corpus, Document, batches
-from memconform.ingest.indexing import SYSTEM_CLOCK, Clock, IndexingTime
+from memconform.ingest.indexing_time import SYSTEM_CLOCK, Clock, IndexingTime
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.legs import find_legs, honours_filters, matching_queries
 from memconform.ingest.proof import IndexProver
+from memconform.ingest.provable_modes import find_legs, honours_filters, matching_queries
 from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
 

@@ -15,7 +15,7 @@ from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
 from memconform.printing.logs import Logger
 from memconform.redaction import hides, redact, redact_values
-from memconform.storage.writing import Masked, replacing
+from memconform.storage.sink import Masked, replacing
 from memconform.user_cache import cache_folder
 
 _log = Logger()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.core import Version
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.daemons.kinds import UpstreamKind

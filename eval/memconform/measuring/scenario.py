@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memconform.client.client import ContractClient
-from memconform.client.timing import Timings
+from memconform.client.timings import Timings
 from memconform.contract.ask import Citation
 from memconform.contract.core import Chunk, Filters, Trace
 from memconform.contract.wire import Mode

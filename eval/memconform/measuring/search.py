@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from memconform.client.client import ContractClient
-from memconform.client.timing import Timings
+from memconform.client.timings import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
 from memconform.datasets.model import Question, TextKind
 from memconform.measuring.requirements import require_requested_mode

@@ -8,9 +8,9 @@ from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.oracle import bodies, reader
 from memconform.oracle.brains import Brain, changed, empty
-from memconform.oracle.decoding import decode
 from memconform.oracle.document_routes import BODY_LIMIT, READS, on_document
 from memconform.oracle.front_matter import Attributes
+from memconform.oracle.json_decoder import decode
 from memconform.oracle.predictions import (
     ANYTHING,
     NO_STORE,

@@ -12,7 +12,7 @@ from memconform.parity.ladder import (
     ranking_difference,
 )
 from memconform.records import Incident, Record
-from memconform.runs.reading import read_questions
+from memconform.runs.result_file import read_questions
 from memconform.runs.results import QuestionResult
 
 _SHOWN = 5

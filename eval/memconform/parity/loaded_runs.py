@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import UsageError, nearest
-from memconform.runs.reading import read_questions, read_summary
+from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.stored_figures import ExactMean, is_same_figure

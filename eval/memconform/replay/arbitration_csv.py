@@ -11,7 +11,7 @@ from memconform.printing.spreadsheets import csv_line, guarded_exactly, unguarde
 from memconform.redaction import redact
 from memconform.replay.overrides import PersonVerdict
 from memconform.replay.records import LmeQuestion
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 
 COLUMNS = ("id", "question", "reference", "answer", "judge verdict", "verdict", "note")
 _BOM = "\ufeff"

@@ -14,7 +14,7 @@ from memconform.errors import UsageError
 from memconform.ingest.documents import Document
 from memconform.records import Failure, Record
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
-from memconform.storage.writing import Masked, replacing
+from memconform.storage.sink import Masked, replacing
 
 IngestMode = Literal["bulk", "replay"]
 """Sessions alone, or sessions and the facts that were extracted from them."""

@@ -4,8 +4,8 @@ from memconform.replay.daemon import Retrieved
 from memconform.replay.documents import PlacedSession
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayControl, ReplayPlan
-from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
+from memconform.replay.retrieval_record import retrieval_record
 
 
 class ControlRecords:

@@ -11,7 +11,7 @@ from memconform.concurrency import interruption, is_cancelled
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.records import Failure
-from memconform.replay.answering import Answering, RecordSource, unmeasured
+from memconform.replay.answers import Answering, RecordSource, unmeasured
 from memconform.replay.comparison import compare_sdks
 from memconform.replay.controls import ControlRecords
 from memconform.replay.events import (
@@ -31,7 +31,7 @@ from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.report_builder import ResultBuilder
 from memconform.replay.retrieval import PartRetrieval
 from memconform.stats.paired_comparison import ParityVerdict
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 
 async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, None]:

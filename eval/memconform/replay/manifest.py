@@ -17,7 +17,7 @@ from memconform.measuring.daemon_session import DaemonSession
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import ReplaySettings, SdkManifest
 from memconform.storage.provenance import HostOrigin, ReportHeader
-from memconform.storage.writing import replacing, unwritable
+from memconform.storage.sink import replacing, unwritable
 
 _LOCK = ".lock"
 RUN_SCHEMA: Literal["memconform/lme-run@1"] = "memconform/lme-run@1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
 
-from memconform.client.timing import is_short
+from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest

@@ -18,8 +18,8 @@ from memconform.replay.events import BrainIndexed, QuestionRetrieved
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import DaemonRecord
 from memconform.replay.plan import Part, ReplayPlan
-from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
+from memconform.replay.retrieval_record import retrieval_record
 from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
 from memconform.scoring.reader.reader import CallTotals
 

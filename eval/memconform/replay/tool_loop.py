@@ -13,8 +13,8 @@ from memconform.replay.agent_prompts import Tool, ToolCall
 from memconform.replay.daemon import BrainIndex, Retrieved
 from memconform.replay.documents import FACTS, SESSIONS
 from memconform.replay.hits import Hit
-from memconform.replay.recording import retrieval_record
 from memconform.replay.records import RetrievalRecord
+from memconform.replay.retrieval_record import retrieval_record
 from memconform.scoring.reader.reader import CallTotals
 
 

@@ -21,7 +21,7 @@ from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import footnotes, row_name
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import format_rate

@@ -15,7 +15,7 @@ from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import NOT_MEASURED, format_rate
 from memconform.stats.paired_comparison import ParityVerdict

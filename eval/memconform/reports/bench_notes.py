@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from memconform.bench.records import AboveCeiling, BenchReport, Row
 from memconform.bench.tasks import ALL, UNDISPUTED
-from memconform.client.timing import short_latencies
+from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
 from memconform.printing.plurals import plural
 from memconform.reports.console import null_lists, short_rankings, skipped

@@ -14,9 +14,9 @@ from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
-from memconform.reports.judging import judging_lines
 from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import pass_rate_text
+from memconform.reports.run_judges import judging_lines
 from memconform.runs.events import (
     AskingStarted,
     BrainSeeded,

@@ -12,7 +12,7 @@ from memconform.conformance.results import Check, ConformReport, Result, SdkResu
 from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
-from memconform.storage.writing import Masked, Sink
+from memconform.storage.sink import Masked, Sink
 
 
 def write_junit(target: Sink, report: ConformReport) -> None:

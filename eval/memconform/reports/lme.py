@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from memconform.client.timing import short_latencies
+from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import escape_markdown
@@ -30,7 +30,7 @@ from memconform.replay.records import (
 )
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
 from memconform.reports.console import null_lists, short_rankings, skipped, table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
 from memconform.stats.paired_comparison import ParityVerdict

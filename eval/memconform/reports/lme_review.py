@@ -8,7 +8,7 @@ from memconform.replay.review import is_drop
 from memconform.replay.review_records import Flip, LmeReview
 from memconform.reports.accuracies import accuracy_text
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import format_rate
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict

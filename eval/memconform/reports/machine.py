@@ -12,7 +12,7 @@ from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
 from memconform.records import Record, SkipRecord
 from memconform.runs.results import RunResult
-from memconform.storage.writing import Masked, Sink, json_bytes
+from memconform.storage.sink import Masked, Sink, json_bytes
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 

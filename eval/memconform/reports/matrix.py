@@ -11,7 +11,7 @@ from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.console import verdict_counts
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.rates import pass_rate_text
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary

@@ -19,7 +19,7 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.rates import format_rate
 from memconform.runs.results import QuestionResult
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict

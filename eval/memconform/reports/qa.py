@@ -19,10 +19,10 @@ from memconform.printing.console import standard_error
 from memconform.printing.plurals import listed, plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
-from memconform.reports.judging import judging_lines, reasoning_notice
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
+from memconform.reports.run_judges import judging_lines, reasoning_notice
 from memconform.scoring.accuracy import QaScores
 from memconform.scoring.statuses import QuestionStatus
 

@@ -7,10 +7,10 @@ from memconform.bench.wmb.report_builder import WmbFinished
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.printing.plurals import listed, plural
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table
-from memconform.reports.judging import judging_lines
+from memconform.reports.fitted_table import fitting_table
 from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED, format_bounds
+from memconform.reports.run_judges import judging_lines
 from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import (
     SCRIPT_CHARACTERS,

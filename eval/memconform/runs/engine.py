@@ -42,7 +42,7 @@ from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRe
 from memconform.runs.upstream_use import UpstreamUse, not_called
 from memconform.storage.bodies import BodyFiles
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.upstream.watching import UpstreamWatch
+from memconform.upstream.prompt_watch import UpstreamWatch
 
 
 @dataclass(slots=True)

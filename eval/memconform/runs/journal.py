@@ -19,7 +19,7 @@ from memconform.runs.proofs import Proofs, Retraction, Statement
 from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
 from memconform.storage.append_only import AppendOnly, whole_lines
 from memconform.storage.result_file import require_result_of_run
-from memconform.storage.writing import write_whole
+from memconform.storage.sink import write_whole
 
 JOURNAL_SCHEMA: Literal["memconform/journal@3"] = "memconform/journal@3"
 _WITHOUT_PROOFS = "memconform/journal@1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import SelectedQuestions

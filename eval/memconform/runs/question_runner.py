@@ -19,7 +19,7 @@ from memconform.concurrency import work_through
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon
-from memconform.datasets.matching import holds_expected
+from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
@@ -35,7 +35,7 @@ from memconform.runs.checkpoints import (
     not_repeatable,
 )
 from memconform.runs.journal import Journal
-from memconform.runs.judging import JudgementQueue, stored_response
+from memconform.runs.judgement_queue import JudgementQueue, stored_response
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFingerprint
@@ -43,7 +43,7 @@ from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecor
 from memconform.scoring.scorer import DaemonResponse, Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.bodies import BodyFiles
-from memconform.upstream.watching import UpstreamWatch
+from memconform.upstream.prompt_watch import UpstreamWatch
 
 _log = Logger()
 

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from memconform.datasets.model import Question
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import searchable_text
+from memconform.ingest.probe_queries import searchable_text
 
 _MAX_BYTES = 256 * 2**20
 """The largest corpus that is searched. For a larger one, the proof at the end of the run still

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memconform.client.timing import is_short, short_latencies
+from memconform.client.timings import is_short, short_latencies
 from memconform.contract.core import score_rise
 from memconform.contract.skipped_stages import count_skip, skipped_stage
 from memconform.contract.wire import UNCONFIRMED
@@ -38,7 +38,7 @@ from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import Masked, replacing
+from memconform.storage.sink import Masked, replacing
 
 if TYPE_CHECKING:
     from memconform.scoring.judge.tally import JudgingTally

@@ -15,7 +15,7 @@ from memconform.printing.plurals import plural
 from memconform.records import Failure
 from memconform.runs.journal import Journal
 from memconform.runs.results import UpstreamRecord
-from memconform.upstream.watching import read_counts
+from memconform.upstream.prompt_watch import read_counts
 
 
 class UpstreamUse:

@@ -8,8 +8,8 @@ import re
 import unicodedata
 from typing import Final
 
+from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.invisible import comparable
-from memconform.datasets.matching import holds_expected
 from memconform.datasets.model import Question
 
 PHRASES: Final = ("no information available", "not mentioned")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memconform.datasets.matching import holds_expected
+from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains, abstains_rightly

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from memconform.errors import ResultsError
-from memconform.storage.writing import json_bytes, unwritable
+from memconform.storage.sink import json_bytes, unwritable
 
 _FSYNC_SECONDS = 0.5
 _FOOTER = b'{"stage": "footer"'

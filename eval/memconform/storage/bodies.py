@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memconform.redaction import redact_bytes
-from memconform.storage.writing import write_whole
+from memconform.storage.sink import write_whole
 
 FOLDER = "bodies"
 

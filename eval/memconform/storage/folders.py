@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memconform.errors import UsageError, nearest
 from memconform.storage.result_file import require_result_of_run, run_id_of
-from memconform.storage.writing import Masked, redact_file, replacing, unwritable
+from memconform.storage.sink import Masked, redact_file, replacing, unwritable
 
 JOURNAL = "journal.jsonl"
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from memconform.errors import UsageError
 from memconform.records import Record
-from memconform.storage.writing import Masked, Sink, json_bytes
+from memconform.storage.sink import Masked, Sink, json_bytes
 
 _QUESTIONS_BEGIN = ' "questions": [\n'
 _QUESTIONS_END = "]\n"

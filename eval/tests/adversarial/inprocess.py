@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner

@@ -11,9 +11,9 @@ import pytest
 from memconform.datasets.model import Question
 from memconform.runs import question_runner
 from memconform.runs.journal import read_attempts
-from memconform.runs.judging import JudgementQueue
+from memconform.runs.judgement_queue import JudgementQueue
 from memconform.runs.plan import Plan
-from memconform.runs.rescoring import rescore
+from memconform.runs.rescore import rescore
 from memconform.scoring.exact import ExactScorer
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus

@@ -8,7 +8,7 @@ import pytest
 
 from memconform.bench.records import QueryRecord, Relevance
 from memconform.bench.rows import row
-from memconform.client.timing import short_latencies
+from memconform.client.timings import short_latencies
 from memconform.replay.events import ReplayFinished
 from memconform.reports import bench_notes, lme
 from memconform.runs.engine import execute

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from memconform.reports.html.document import write_html
 from memconform.reports.overview.overview import Overview
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 from tests.conftest import REQUIRE_ALL
 
 _FOLDER = Path(__file__).parent

@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
+from memconform.conformance.case_runner import check_ids
 from memconform.conformance.catalog import catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
-from memconform.conformance.running import check_ids
 from memconform.conformance.schema import case_schema
 from memconform.contract.ask import EVENTS
 from memconform.contract.events import Change

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memconform.cli.grouping import walk
+from memconform.cli.commands import walk
 from memconform.cli.main import cli
 from tests.conftest import CALL_SECONDS, Ended, processes_of, shell
 from tests.environment_rows import End, Row, blankets, rows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets import fetching
+from memconform.datasets import download
 from memconform.datasets.sources import load_sources
 from memconform.errors import UsageError
 from tests.conftest import CALL_SECONDS, WAIT_SECONDS, Ended, shell
@@ -313,11 +313,11 @@ def test_a_full_disk_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
     place.part.parent.mkdir(parents=True)
     place.part.symlink_to("/dev/full")
     # A device cannot be truncated.
-    monkeypatch.setattr(fetching, "_truncate", lambda _: None)
+    monkeypatch.setattr(download, "_truncate", lambda _: None)
     source = load_sources(place.folder / "sources.toml")["set"]
-    [file] = fetching.pinned(source, place.path.parent)
-    with fetching.http_client() as http, pytest.raises(UsageError) as caught:
-        fetching.fetch(file, http, lambda _: None)
+    [file] = download.pinned(source, place.path.parent)
+    with download.http_client() as http, pytest.raises(UsageError) as caught:
+        download.fetch(file, http, lambda _: None)
     assert caught.value.message == f"cannot write {place.part}: No space left on device"
     assert caught.value.hint.startswith("free 307,200 bytes, or choose another folder")
     assert not place.path.exists()

@@ -467,7 +467,7 @@ def test_the_cache_is_shown_pruned_and_cleared(
 def test_exact_runs_and_help_import_no_vendors_client(environment: dict[str, str]) -> None:
     code = (
         "import sys; from memconform.cli import main, run, judge, execute_run\n"
-        "import memconform.scoring.judge.opening\n"
+        "import memconform.scoring.judge.session\n"
         "sys.exit(any(name.split('.')[0] in ('openai', 'anthropic') for name in sys.modules))"
     )
     python = PROGRAM.with_name("python")

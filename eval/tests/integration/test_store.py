@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 _WRITER = """
 import sys, time
 from pathlib import Path
-from memconform.storage.writing import _replacing
+from memconform.storage.sink import _replacing
 with _replacing(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

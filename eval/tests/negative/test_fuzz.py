@@ -10,21 +10,21 @@ import pytest
 
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import DaemonSettings
+from memconform.conformance.case_runner import run_case
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.mutation.mutant_runner import MutantRunner
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.results import CaseResult, Result
-from memconform.conformance.running import run_case
 from memconform.conformance.suite import brain_id
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
-from memconform.fuzzing.judging import OracleJudge
-from memconform.fuzzing.probing import probe
-from memconform.fuzzing.searching import Disagreement
+from memconform.fuzzing.case_file import case_file
+from memconform.fuzzing.judges import OracleJudge
+from memconform.fuzzing.probe import probe
+from memconform.fuzzing.search import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
-from memconform.fuzzing.writing import case_file
 from tests.conftest import CHECKOUT
 
 _EXAMPLES = 2_000

@@ -21,7 +21,7 @@ from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.program_runner import ProgramRunner
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.searching import FuzzResult
+from memconform.fuzzing.search import FuzzResult
 from memconform.fuzzing.session import find_disagreement
 from tests.conftest import Ended
 

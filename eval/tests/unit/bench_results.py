@@ -17,7 +17,7 @@ from memconform.bench.records import (
 from memconform.bench.rows import row
 from memconform.records import Failure
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 
 Rankings = Mapping[str, Sequence[str] | None]
 """Rankings by query; None is a query that was not measured."""

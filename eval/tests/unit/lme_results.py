@@ -18,7 +18,7 @@ from memconform.replay.records import (
 )
 from memconform.replay.stored import lme_scores
 from memconform.scoring.judge.records import JudgeSettings
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 RETRIEVAL = RetrievalSettings(
     mode="hybrid", top_k=20, candidate_k=None, rerank_top_n=None, scope=None, project=None,

@@ -11,11 +11,11 @@ from memconform.parity.ladder import ranking_difference
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
-from memconform.runs.reading import read_questions, read_summary
+from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 from tests.run_results import question, write_run
 
 

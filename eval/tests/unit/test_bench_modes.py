@@ -19,14 +19,14 @@ from memconform.bench.raw_http import RawExchange, serving
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.strategy import strategies
 from memconform.cli.bench_options import BenchOptions
+from memconform.cli.bench_plan import PreparedBench, plan_bench
 from memconform.cli.bench_systems import daemon_system
-from memconform.cli.benching import PreparedBench, plan_bench
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError
-from memconform.ingest import indexing, monitor
+from memconform.ingest import indexing_time, monitor
 from memconform.ingest.monitor import TIMEOUTS
 from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
@@ -269,7 +269,7 @@ async def test_the_first_search_may_come_before_the_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that embeds in the background failed to be seeded in one of 40 starts."""
-    monkeypatch.setattr(indexing, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(indexing_time, "_PAUSE_SECONDS", 0)
     # It does not say what is pending.
     dialect = Dialect.model_validate({"objects": {"brain": {"pending": False}}})
     runner = _Runner(_Daemon("embeds later"), dialect=dialect)

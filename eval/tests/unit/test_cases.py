@@ -17,7 +17,7 @@ from memconform.conformance.case import (
     UntilStep,
 )
 from memconform.conformance.catalog import case_line, catalog, walk_steps
-from memconform.conformance.expecting import evaluate
+from memconform.conformance.expectations import evaluate
 from memconform.conformance.names import CASES
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError, references, substitute

@@ -17,7 +17,7 @@ from memconform.conformance.causes import (
     status_fault,
     step_name,
 )
-from memconform.conformance.expecting import evaluate
+from memconform.conformance.expectations import evaluate
 from memconform.conformance.step_result import Event, StepResult, StreamEnd
 from memconform.conformance.wire import wire_faults
 from memconform.errors import DaemonError

@@ -31,7 +31,7 @@ from memconform.reports.markdown import conformance_markdown
 from memconform.reports.overview.headline import statements
 from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
-from memconform.storage.writing import Sink, json_bytes
+from memconform.storage.sink import Sink, json_bytes
 
 _COUNTS = {
     Result.PASS: 1_007, Result.FAIL: 5, Result.WARN: 3, Result.XFAIL: 2, Result.XPASS: 4,

@@ -7,13 +7,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memconform.cli.grouping import Command, Option, walk
+from memconform.cli.commands import Command, Option, walk
 from memconform.cli.main import cli
 from memconform.cli.options import json_file, markdown, quiet
 from memconform.errors import ResultsError
 from memconform.printing.console import SafeConsole
 from memconform.printing.output import echo
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 _ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)
 

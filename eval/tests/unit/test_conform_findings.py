@@ -18,7 +18,7 @@ from memconform.conformance.results import (
     SdkResult,
 )
 from memconform.reports.conformance import LONGEST_COMMAND
-from memconform.storage.writing import json_bytes
+from memconform.storage.sink import json_bytes
 
 _SHA = "a" * 64
 Show = Callable[..., tuple[int, list[str], str]]

@@ -6,7 +6,7 @@ import zlib
 import httpx
 import pytest
 
-from memconform.client.decoding import BodyDecoder
+from memconform.client.content_encoding import BodyDecoder
 from memconform.client.recorder import BODY_LIMIT, Exchange
 
 _BODY = b'{"detail": "a word"}' * 50

@@ -15,7 +15,7 @@ _READERS = {
     # Hand it on to what reads and validates settings.
     "cli/main.py",
     *("cli/judge_options.py", "cli/execute_lme.py", "cli/execute_doctor.py", "llm/calls.py"),
-    *("runs/machine.py", "network_transport.py", "datasets/fetching.py"),
+    *("runs/machine.py", "network_transport.py", "datasets/download.py"),
     # Our own variables, each in the module that owns what it names.
     *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "cli/values.py"),
     # What children get.

@@ -2,7 +2,7 @@
 
 import click
 
-from memconform.cli.grouping import walk
+from memconform.cli.commands import walk
 from memconform.cli.main import cli
 from memconform.errors import ExitCode, gravest
 from tests.conftest import CHECKOUT

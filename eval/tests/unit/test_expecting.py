@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memconform.conformance.case import Expectation
-from memconform.conformance.expecting import evaluate
+from memconform.conformance.expectations import evaluate
 from memconform.conformance.step_result import Event, StepResult
 
 PROBLEM = {"status": 404, "title": "Not found", "detail": "no brain x", "code": "not_found"}

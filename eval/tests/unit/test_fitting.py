@@ -14,7 +14,7 @@ from memconform.bench.stored_rows import load_rows
 from memconform.printing.console import SafeConsole
 from memconform.reports import plain_progress
 from memconform.reports.bench import show_bench
-from memconform.reports.fitting import fitting_table
+from memconform.reports.fitted_table import fitting_table
 from memconform.reports.progress import ProgressReport
 from tests.unit.bench_results import gold_of, write_bench
 

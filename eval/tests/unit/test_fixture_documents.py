@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest
+from memconform.conformance.case_runner import run_case
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result
-from memconform.conformance.running import run_case
 from memconform.conformance.suite import SdkFinished, brain_id, conform
 from memconform.daemons.runner import Launch
 from tests.fakes.degenerate import Degeneracy, DegenerateDaemon, DegenerateRunner

@@ -18,23 +18,23 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from memconform.cli.execute_fuzz import _write_case
 from memconform.conformance.case import Expectation
-from memconform.conformance.expecting import evaluate
+from memconform.conformance.expectations import evaluate
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.variables import substitute
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
-from memconform.fuzzing import searching
+from memconform.fuzzing import search
 from memconform.fuzzing.answers import ProgramAnswer, normalize
-from memconform.fuzzing.comparing import AnswerDifference, compare_answers, group_by_answer
+from memconform.fuzzing.case_file import case_file
+from memconform.fuzzing.comparison import AnswerDifference, compare_answers, group_by_answer
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
-from memconform.fuzzing.judging import PeerJudge
+from memconform.fuzzing.judges import PeerJudge
 from memconform.fuzzing.pools import TEXTS
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.searching import Disagreement
+from memconform.fuzzing.search import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import chains, programs
-from memconform.fuzzing.writing import case_file
 from memconform.oracle.daemon import OracleDaemon
 from memconform.oracle.search import Providers
 from memconform.storage.bodies import BodyFiles
@@ -401,7 +401,7 @@ class _LosesOneBrain:
 
 
 def test_a_daemon_that_is_lost_once_is_not_an_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "ProgramRunner", _LosesOneBrain)
+    monkeypatch.setattr(search, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
         find_disagreement(
             {name: FuzzTarget(f"http://{name}") for name in ("good", "bad")},
@@ -430,15 +430,15 @@ class _DisagreesOnSearch:
 def test_calls_that_hypothesis_leaves_in_a_program_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(searching, "ProgramRunner", _DisagreesOnSearch)
+    monkeypatch.setattr(search, "ProgramRunner", _DisagreesOnSearch)
     targets = {name: FuzzTarget(f"http://{name}") for name in ("one", "two")}
-    search = searching.Search(targets, PeerJudge(), lambda: None, threading.Event())
+    state = search.Search(targets, PeerJudge(), lambda: None, threading.Event())
     calls = [Call(name, "GET", "/") for name in ("brain", "search", "brain", "brains", "search")]
-    with contextlib.suppress(searching.DisagreementError):
-        search.run_example(Program(tuple(calls)))
+    with contextlib.suppress(search.DisagreementError):
+        state.run_example(Program(tuple(calls)))
 
-    search.drop_calls()
-    search.finish_shrinking()
-    search.close()
+    state.drop_calls()
+    state.finish_shrinking()
+    state.close()
 
-    assert [call.route for call in search.found[0].program.calls] == ["search"]
+    assert [call.route for call in state.found[0].program.calls] == ["search"]

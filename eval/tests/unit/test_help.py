@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import memconform.cli
-from memconform.cli.grouping import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
-from memconform.cli.lme_planning import _EMPTY_SCOPES
+from memconform.cli.commands import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
+from memconform.cli.lme_plan import _EMPTY_SCOPES
 from memconform.cli.lme_values import SCOPES
 from memconform.cli.main import cli
 from memconform.errors import ExitCode

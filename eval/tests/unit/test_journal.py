@@ -27,7 +27,7 @@ from memconform.runs.stages import (
     StageRecord,
 )
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 HEADER = Header(
     run_id="r",

@@ -22,7 +22,6 @@ from memconform.scoring.judge.calibration import (
     save_calibration,
 )
 from memconform.scoring.judge.gate import require_pinned, require_trusted
-from memconform.scoring.judge.opening import judge_names
 from memconform.scoring.judge.panel import decide, excused_if_cut
 from memconform.scoring.judge.prompt import (
     MAX_CANDIDATE,
@@ -33,6 +32,7 @@ from memconform.scoring.judge.prompt import (
 )
 from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
 from memconform.scoring.judge.rubric import settled_if_blank
+from memconform.scoring.judge.session import judge_names
 from memconform.scoring.scorer import Score
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from memconform import redaction
-from memconform.cli.grouping import walk
+from memconform.cli.commands import walk
 from memconform.cli.main import cli
 
 _HEADER_VALUE = "hunter3hunter3"

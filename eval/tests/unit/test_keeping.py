@@ -6,7 +6,7 @@ from typing import cast
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.fixture import Fixture
-from memconform.conformance.keeping import MOST_KEPT, KeptDaemons
+from memconform.conformance.kept_daemons import MOST_KEPT, KeptDaemons
 from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.errors import DaemonError
 

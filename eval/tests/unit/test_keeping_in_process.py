@@ -13,9 +13,9 @@ import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.cli.interrupts import cancel_on_signals
-from memconform.cli.keeping import KeptDaemon, wait_until_interrupted
+from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
 from memconform.conformance.catalog import catalog
-from memconform.conformance.keeping import KeptDaemons
+from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.runner import Launch, SdkRunner

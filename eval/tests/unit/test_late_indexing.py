@@ -13,9 +13,9 @@ from memconform.contract.wire import Mode
 from memconform.daemons.manifest import Seed
 from memconform.daemons.url_runner import RunningDaemon
 from memconform.errors import DaemonError
-from memconform.ingest import indexing
+from memconform.ingest import indexing_time
 from memconform.ingest.documents import Document, InMemoryCorpus
-from memconform.ingest.indexing import Clock
+from memconform.ingest.indexing_time import Clock
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.runs.doctor_checks import Checks
 from tests.adversarial.inprocess import InProcessRunner
@@ -189,7 +189,7 @@ async def test_a_daemon_that_indexes_late_passes_the_check_of_doctor(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     del tmp_path
-    monkeypatch.setattr(indexing, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(indexing_time, "_PAUSE_SECONDS", 0)
     daemon, runner = ScriptedDaemon("indexes_late", "", None), InProcessRunner([])
     runner.seed = Seed(timeout_s=60)
     async with (

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.concurrency import interruption
 from memconform.contract.wire import Profile
 from memconform.daemons import limits

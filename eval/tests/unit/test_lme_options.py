@@ -11,7 +11,7 @@ from memconform.cli.lme import run_command
 from memconform.cli.lme_checks import require_consistent
 from memconform.cli.lme_models import replay_models
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_planning import read_data, retrieval_settings
+from memconform.cli.lme_plan import read_data, retrieval_settings
 from memconform.cli.lme_ports import port_of, require_ports
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import NothingSelectedError, UsageError

@@ -14,7 +14,7 @@ from memconform.records import Incident
 from memconform.replay.records import LmeQuestion
 from memconform.replay.review_records import LmeReview
 from memconform.replay.stored import find_result_file, read_lme_result
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 from tests.unit.lme_results import RETRIEVAL, SETTINGS, question, result_of, write_lme
 
 _CATEGORIES = ("temporal", "preference")

@@ -10,7 +10,7 @@ import pytest
 
 from memconform.cli import lme_sdks
 from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Launch, SdkRunner

@@ -20,7 +20,7 @@ from memconform.llm.settings import (
 )
 from memconform.network import certificates
 from memconform.scoring.judge import forecast
-from memconform.scoring.judge.opening import judge_names
+from memconform.scoring.judge.session import judge_names
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}

@@ -12,7 +12,7 @@ from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.client.connection import RESPONSE_LIMIT
 from memconform.client.failures import CallError, ContractViolatedError
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 
 _HEALTH = b'{"ok": true}'
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from memconform.cli.grouping import Option, walk
+from memconform.cli.commands import Option, walk
 from memconform.cli.main import cli
 
 _ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)

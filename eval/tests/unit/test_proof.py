@@ -17,7 +17,7 @@ from memconform.errors import DaemonError, UsageError
 from memconform.ingest import proof
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import RareWords
+from memconform.ingest.probe_queries import RareWords
 from memconform.ingest.seeding import SeededBrain, seeded_brain
 from tests.adversarial.inprocess import InProcessRunner
 from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memconform.client.client import ContractClient
-from memconform.client.timing import Timings
+from memconform.client.timings import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse, Trace, ranking_fault
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode, RankBy
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.legs import Legs
 from memconform.ingest.proof import IndexProver
+from memconform.ingest.provable_modes import Legs
 
 Scores = Sequence[float]
 

@@ -15,7 +15,7 @@ from memconform.contract.wire import Mode, Profile
 from memconform.parity.ladder import Stage
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import ParityVerdict
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 from tests.conftest import CHECKOUT
 
 

@@ -11,14 +11,14 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.llm.accounting import Reply
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LlmError, Usage
 from memconform.replay.brain import BrainKey, BrainRecord
-from memconform.replay.contextualising import (
+from memconform.replay.documents import Fact, PlacedSession, SharedBrain, fact_documents
+from memconform.replay.fact_context import (
     Contexts,
     context_request,
     parse_context,
     prompt_digest,
     situate,
 )
-from memconform.replay.documents import Fact, PlacedSession, SharedBrain, fact_documents
 from memconform.reports.lme import heuristic_notes
 from memconform.upstream.fact_extractor import extractor_reply, is_extracting
 

@@ -5,7 +5,7 @@ import pytest
 from memconform.llm.chat import ChatRequest
 from memconform.replay.evidence import evidence_text, select_evidence
 from memconform.replay.hits import Hit
-from memconform.replay.wording import ReplayWording
+from memconform.replay.reader_prompts import ReplayWording
 from memconform.scoring.reader.passages import Passage
 from memconform.scoring.reader.prompts import DECLINES, OwnWording, Wording
 from memconform.upstream.extractive import complete

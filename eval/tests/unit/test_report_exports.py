@@ -21,7 +21,7 @@ from memconform.reports.overview.headline import Grade, Statement, statements
 from memconform.reports.overview.outcomes import Outcome, outcomes
 from memconform.reports.overview.overview import Overview
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 from tests.run_results import question, write_run
 
 _XSD = Path(__file__).parents[1] / "contract" / "junit.xsd"

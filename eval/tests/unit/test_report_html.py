@@ -20,7 +20,7 @@ from memconform.reports.html.document import write_html
 from memconform.reports.overview.overview import Overview
 from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 from tests.run_results import question, write_run
 from tests.unit.test_report_exports import HOSTILE
 

@@ -23,7 +23,7 @@ from memconform.reports.overview.headline import Grade, Statement, statements
 from memconform.reports.overview.overview import Overview
 from memconform.runs.results import FloorResult
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.writing import json_bytes
+from memconform.storage.sink import json_bytes
 from tests.run_results import question, write_run
 from tests.unit.lme_results import question as lme_question
 from tests.unit.lme_results import write_lme

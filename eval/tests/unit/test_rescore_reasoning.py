@@ -9,7 +9,7 @@ from memconform.datasets.registry import open_dataset
 from memconform.ingest.records import IndexVerified
 from memconform.runs.journal import Journal
 from memconform.runs.plan import DEFAULT_FLOOR, Settings
-from memconform.runs.rescoring import rescore
+from memconform.runs.rescore import rescore
 from memconform.runs.stages import AnswerRecord, JudgementRecord
 from memconform.scoring.exact import ExactScorer
 from memconform.scoring.statuses import QuestionStatus

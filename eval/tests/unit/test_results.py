@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from memconform.errors import UsageError
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.records import Failure
-from memconform.runs.reading import read_questions
+from memconform.runs.result_file import read_questions
 from memconform.runs.results import (
     Attempt,
     CallTimings,

@@ -27,7 +27,7 @@ _ROOMS = {
 }
 _UNUSED = {
     *("memconform.reports.html", "memconform.reports.overview", "memconform.reports.parity"),
-    *("memconform.cli.judging", "memconform.scoring.judge.opening", "memconform.llm.calls"),
+    *("memconform.cli.judge_session", "memconform.scoring.judge.session", "memconform.llm.calls"),
     *("anthropic", "openai", "numpy", "scipy", "jinja2", "vl_convert", "yaml", "sqlite3"),
     *("hypothesis", "nltk", "rank_bm25", "structlog"),
 }

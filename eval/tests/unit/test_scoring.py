@@ -1,6 +1,6 @@
 import pytest
 
-from memconform.datasets.matching import holds_expected
+from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.model import Question, TextKind
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError

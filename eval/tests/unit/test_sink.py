@@ -14,24 +14,24 @@ import pytest
 from memconform import redaction
 from memconform.errors import ResultsError
 from memconform.storage.append_only import AppendOnly, append_lines
-from memconform.storage.writing import Sink, device, replacing, write_whole
+from memconform.storage.sink import Sink, device, replacing, write_whole
 from tests.conftest import CHECKOUT
 
 _PACKAGE = CHECKOUT / "eval" / "memconform"
 _SECRET = "canary-0123456789"  # noqa: S105 - one that must not leak
 
 _OTHERS = {
-    "storage/writing.py": "the sink",
+    "storage/sink.py": "the sink",
     "storage/append_only.py": "writes what the sink has made",
     "daemons/process.py": "a daemon's own output, which is masked once the daemon has ended",
     "daemons/guard.py": "cuts that output",
-    "datasets/fetching.py": "public data, as it was published",
+    "datasets/download.py": "public data, as it was published",
     "datasets/conversation_store.py": "a temporary file of a dataset's texts, removed at the end",
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "bench/returned_texts.py": "a temporary file of what searches returned, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
-    "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
+    "runs/rescore.py": "copies the wire of the earlier run, which the sink has written",
     "ingest/seeding.py": "documents that are put under a daemon's state folder",
     "conformance/disk.py": "documents that are put under a daemon's state folder",
     "replay/manifest.py": "an empty file that is locked while a replay runs",

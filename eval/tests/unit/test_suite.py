@@ -10,10 +10,10 @@ import pytest
 
 from memconform.conformance import suite
 from memconform.conformance.case import Case
+from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Check, Result
-from memconform.conformance.running import CaseRun
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Daemon, Launch, SdkRunner

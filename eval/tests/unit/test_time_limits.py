@@ -8,7 +8,7 @@ import httpcore
 import pytest
 
 from memconform.client import transport
-from memconform.client.timing import STALL_SECONDS, time_limit
+from memconform.client.timings import STALL_SECONDS, time_limit
 from memconform.client.transport import CallClock, _Backend, _CheckedStream, timed
 
 _STALL = 10.0

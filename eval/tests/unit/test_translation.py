@@ -9,7 +9,7 @@ import pytest
 from memconform.conformance.case import Expectation
 from memconform.conformance.case_context import CheckResults, CheckState
 from memconform.conformance.causes import Fault
-from memconform.conformance.expecting import ExpectationResult
+from memconform.conformance.expectations import ExpectationResult
 from memconform.conformance.known import choice_entry
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation, without_gaps

@@ -20,7 +20,7 @@ from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
 from memconform.client.sockets import SocketStream
-from memconform.client.timing import Timeouts, Timings, is_short
+from memconform.client.timings import Timeouts, Timings, is_short
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.contract.dialect import Dialect

@@ -44,15 +44,15 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("errors.py", "_LIMITS[number]"): (
         *("disk_full", "out_of_memory", "too_many_files", "too_many_processes"),
     ),
-    ("expansion/generating.py", "error.code"): (),
+    ("expansion/generation.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/query_verification.py", "doubt.code"): (),
     ("ingest/query_verification.py", "error.code"): (),
     ("llm/providers.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
-    ("replay/answering.py", "failure.code"): (),
-    ("replay/contextualising.py", "error.code"): (),
+    ("replay/answers.py", "failure.code"): (),
+    ("replay/fact_context.py", "error.code"): (),
     ("replay/engine.py", "error.code"): (),
     ("replay/extraction.py", "error.code"): (),
     ("replay/filter_probe.py", "error.code"): (),
@@ -87,7 +87,7 @@ _DAEMON_SIDE = {
 _DAEMON_SIDE_DICTS = {
     "bench/raw_http.py",  # problem+json of fake daemons
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
-    "conformance/expecting.py",  # the fields that are expected of problem+json
+    "conformance/expectations.py",  # the fields that are expected of problem+json
     "oracle/predictions.py",  # problem+json that the contract requires
     "upstream/dialects.py",  # OpenAI's error body, which the upstream answers a daemon
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from memconform.upstream.watching import UpstreamWatch
+from memconform.upstream.prompt_watch import UpstreamWatch
 
 
 class _Upstream:

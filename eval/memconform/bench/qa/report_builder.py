@@ -26,7 +26,7 @@ from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_fai
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 
 
 @dataclass(frozen=True, slots=True)

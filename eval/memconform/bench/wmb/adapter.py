@@ -29,8 +29,8 @@ from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.storage.folders import DaemonFolder
+from memconform.storage.sink import redact_file
 from memconform.storage.temporary import temporary_folder
-from memconform.storage.writing import redact_file
 
 _CHILD = Path(__file__).with_name("adapter_child.py")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")

@@ -15,7 +15,7 @@ from memconform.datasets.wmb_names import Part
 from memconform.errors import ExitCode, gravest
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_lines
-from memconform.storage.writing import Sink, replacing
+from memconform.storage.sink import Sink, replacing
 
 
 def answer_row(record: QueryRecord, origin: RowOrigin) -> dict[str, Any]:

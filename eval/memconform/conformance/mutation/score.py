@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.conformance.applicability import skip_reason
+from memconform.conformance.case_runner import run_case, skipped_case
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.daemon_pool import DaemonPool
@@ -18,7 +19,6 @@ from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
-from memconform.conformance.running import run_case, skipped_case
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError

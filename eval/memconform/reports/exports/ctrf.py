@@ -11,7 +11,7 @@ from memconform import __version__
 from memconform.records import Record
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.overview.outcomes import Outcome
-from memconform.storage.writing import Sink
+from memconform.storage.sink import Sink
 
 Status = Literal["passed", "failed", "skipped", "pending", "other"]
 

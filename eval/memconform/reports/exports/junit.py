@@ -11,7 +11,7 @@ from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.overview.outcomes import Outcome
-from memconform.storage.writing import Masked, Sink
+from memconform.storage.sink import Masked, Sink
 
 
 def write_junit(target: Sink, outcomes: Iterable[Outcome], started_at: datetime) -> None:

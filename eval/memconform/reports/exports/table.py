@@ -6,7 +6,7 @@ from memconform.printing.escaping import escape_lines
 from memconform.printing.spreadsheets import csv_line
 from memconform.redaction import redact
 from memconform.reports.overview.outcomes import Outcome
-from memconform.storage.writing import Masked, Sink
+from memconform.storage.sink import Masked, Sink
 
 HEADER = ("sdk", "suite", "id", "title", "status", "detail", "message", "ms", "tags")
 

@@ -20,7 +20,7 @@ from memconform.reports.html.views import Page, build_page, group_meta
 from memconform.reports.overview.groups import QuestionRow
 from memconform.reports.overview.overview import Overview
 from memconform.reports.wmb import score_cells
-from memconform.storage.writing import Masked, Sink
+from memconform.storage.sink import Masked, Sink
 
 _SCRIPTS = (
     "base.js",

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memconform.errors import MemconformError
 from memconform.printing.errors import render_error
 from memconform.redaction import redact_values
-from memconform.reports.live.following import RunWatcher
+from memconform.reports.live.run_watch import RunWatcher
 
 _INTERVAL = 0.5
 """Seconds between two looks at the runs."""

@@ -42,7 +42,7 @@ from memconform.runs.results import RESULT_SCHEMA
 from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.provenance import ReportHeader
 from memconform.storage.result_file import write_result
-from memconform.storage.writing import json_bytes, replacing
+from memconform.storage.sink import json_bytes, replacing
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 

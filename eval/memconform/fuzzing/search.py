@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.blame import rank
-from memconform.fuzzing.comparing import AnswerDifference
+from memconform.fuzzing.comparison import AnswerDifference
 from memconform.fuzzing.corpus import Corpus
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
-from memconform.fuzzing.judging import Finding, Judge
+from memconform.fuzzing.judges import Finding, Judge
 from memconform.fuzzing.program_runner import ProgramRunner
 from memconform.fuzzing.programs import RESTARTS, Program
 

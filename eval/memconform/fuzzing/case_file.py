@@ -14,10 +14,10 @@ from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer
-from memconform.fuzzing.comparing import SCORE_TOLERANCE, group_by_answer
+from memconform.fuzzing.comparison import SCORE_TOLERANCE, group_by_answer
 from memconform.fuzzing.program_runner import encode_body, fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTS, Call, Program, route
-from memconform.fuzzing.searching import Disagreement
+from memconform.fuzzing.search import Disagreement
 
 _RULES = {
     "search": "core.search.repeatable",

@@ -9,9 +9,9 @@ import click
 import httpx
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
-from memconform.cli.grouping import Command, option
+from memconform.cli.commands import Command, option
 from memconform.cli.options import quiet
-from memconform.datasets.fetching import (
+from memconform.datasets.download import (
     PinnedFile,
     fetch,
     http_client,

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.judge_options import CallFlags, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, quiet, schema, writable_file

@@ -11,7 +11,7 @@ from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import long_query, searchable_text
+from memconform.ingest.probe_queries import long_query, searchable_text
 
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 

@@ -13,7 +13,7 @@ from memconform.conformance.case_context import CaseContext, CheckResults, Check
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import exit_cause, start_cause
 from memconform.conformance.controls import rejected_lines
-from memconform.conformance.expecting import describe
+from memconform.conformance.expectations import describe
 from memconform.conformance.fixture import (
     NOT_MANAGED,
     Fixture,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from memconform.datasets.error_text import error_message
-from memconform.datasets.matching import holds
+from memconform.datasets.expected_text import holds
 from memconform.datasets.model import Question
 from memconform.llm.chat import HaltingError
 from memconform.records import Failure

@@ -11,14 +11,14 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
 from memconform.replay.brain import BrainFile, BrainKey, BrainRecord, write_brain
-from memconform.replay.contextualising import Contexts, situate
 from memconform.replay.documents import SharedBrain
 from memconform.replay.extraction import Extraction, extract
+from memconform.replay.fact_context import Contexts, situate
 from memconform.replay.records import ExtractReport
 from memconform.replay.report_builder import cost_accounting, role_cost
 from memconform.scoring.reader.reader import CallTotals
 from memconform.storage.provenance import HostOrigin
-from memconform.storage.writing import replacing
+from memconform.storage.sink import replacing
 
 
 async def make_brain(

@@ -16,7 +16,7 @@ from memconform.cli.values import (
     read_floors,
     request_headers,
 )
-from memconform.client.timing import Timeouts
+from memconform.client.timings import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile

@@ -23,8 +23,8 @@ from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
-from memconform.runs.reading import read_summary
 from memconform.runs.result_builder import ResultBuilder
+from memconform.runs.result_file import read_summary
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scoring.engine import ScoringEngine, ScoringTask

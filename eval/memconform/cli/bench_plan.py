@@ -21,8 +21,8 @@ from memconform.cli.bench_systems import (
     read_logs,
     require_known_builds,
 )
-from memconform.cli.exporting import require_exportable
-from memconform.cli.searching import cuts, searched_strategies, service_variables
+from memconform.cli.export import require_exportable
+from memconform.cli.search_settings import cuts, searched_strategies, service_variables
 from memconform.cli.values import (
     comma_separated,
     daemon_variables,

@@ -6,7 +6,7 @@ from typing import Any
 
 from memconform.conformance.case import BaseStep, Case
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.expecting import describe
+from memconform.conformance.expectations import describe
 from memconform.conformance.rules import rules
 
 _MAX_SHOWN = 400

@@ -16,7 +16,7 @@ from memconform.printing.output import echo
 from memconform.runs.plan import Floor
 from memconform.scoring.judge.forecast import Forecast, forecast_judging
 from memconform.scoring.judge.gate import calibrations, require_pinned, require_trusted
-from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_judge
+from memconform.scoring.judge.session import JudgeSpec, judge_names, open_judge
 
 
 def call_policy(flags: CallFlags) -> CallPolicy:

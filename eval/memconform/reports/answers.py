@@ -8,7 +8,7 @@ from memconform.bench.tasks import ALL
 from memconform.printing.plurals import plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import table_console
-from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
