@@ -63,5 +63,5 @@ def test_temporary_folders_are_made_in_one_place() -> None:
         "reports/overview/overview.py",  # closed by its own block
         "cli/conform_tools.py",  # stays while commands that were shown read it
         "cli/execute_doctor.py",  # stays if it holds logs
-        "fakes/mutant.py",  # inside a folder of builds, renamed when complete
+        "conformance/mutation/mutant_runner.py",  # inside a folder of builds, renamed when complete
     }
