@@ -18,6 +18,7 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError, nearest
+from memconform.network_transport import tls_context
 from memconform.redaction import hide
 
 
@@ -118,7 +119,9 @@ class UrlRunner(SdkRunner):
         del launch
         method, path, status = self._health()
         try:
-            async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
+            async with httpx.AsyncClient(
+                trust_env=False, timeout=5, verify=tls_context(self.url)
+            ) as http:
                 answer = await http.request(method, f"{self.url}{path}")
         except httpx.HTTPError as error:
             raise DaemonError(
