@@ -18,6 +18,9 @@ from memconform.errors import ExitCode, MemconformError, limit_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
+# httpx imports its own command line with itself, and pygments for that: 3 % of the start of a run.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
 _VERBS = {
     "answer": (
         "Answer a benchmark's questions from what systems retrieved, with one reader for all."
