@@ -3,7 +3,6 @@
 import os
 import ssl
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import httpx
@@ -30,19 +29,6 @@ def way_options(
     # Without a context of its own, TLS with the proxy goes by SSL_CERT_FILE, whatever it holds.
     of_proxy = context if proxy.url.lower().startswith("https:") else None
     return {"verify": context, "proxy": library.Proxy(proxy.url, ssl_context=of_proxy)}
-
-
-def tls_context(address: str) -> ssl.SSLContext:
-    """TLS with a server that is reached directly: the system's certificates, where it is spoken."""
-    return _context(secure=address.lower().startswith("https:"))
-
-
-@cache
-def _context(*, secure: bool) -> ssl.SSLContext:
-    # The certificates take 30 ms to load: a tenth of the start of a short run.
-    if secure:
-        return httpx.create_ssl_context(trust_env=False)
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class ShellTransport(httpx.BaseTransport):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.errors import MemconformError
+from memconform.printing.console import show_link
 from memconform.printing.output import echo
-from memconform.reports.console import show_link
 from memconform.storage.writing import replacing
 
 REPORT = "report.html"

@@ -8,7 +8,7 @@ from memconform.bench.daemon_session import daemon_session
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_planning import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
-from memconform.cli.planning import ALL, OF_ONE_SDK, build_sdks
+from memconform.cli.sdks import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.values import configure_runner, daemon_variables
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode

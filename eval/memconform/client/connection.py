@@ -16,7 +16,7 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, begin_exchange
 from memconform.client.responses import SizeLimit
 from memconform.client.transport import Transport
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""

@@ -17,7 +17,7 @@ from memconform.client.transport import Transport
 from memconform.conformance.causes import Fault, cause_of
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.wire import WireFault
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 
 CUT = (
     *(httpx.HTTPError, httpx.StreamError),

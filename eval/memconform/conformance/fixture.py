@@ -22,7 +22,7 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import DaemonError, UsageError
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 from memconform.upstream.script import Script
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}

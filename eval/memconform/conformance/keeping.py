@@ -13,7 +13,7 @@ from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 
 MOST_KEPT = 4
 """Daemons that are kept for each SDK; a daemon takes up to 100 MiB."""

@@ -18,8 +18,8 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError, nearest
-from memconform.network_transport import tls_context
 from memconform.redaction import hide
+from memconform.tls import tls_context
 
 
 class RunningDaemon:

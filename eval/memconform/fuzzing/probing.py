@@ -11,8 +11,8 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.fuzzing.failures import FuzzTarget
 from memconform.fuzzing.programs import document
-from memconform.network_transport import tls_context
 from memconform.oracle.search import Providers
+from memconform.tls import tls_context
 
 _SECONDS = 60.0
 _DATE = "2024-01-31"

@@ -15,7 +15,7 @@ from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 
 _SECONDS = 20.0
 """Time limit for a whole response; a stream that stays open longer counts as endless."""

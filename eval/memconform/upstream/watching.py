@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from memconform.network_transport import tls_context
+from memconform.tls import tls_context
 
 _CHAT = "chat"
 _COUNTS_SECONDS = 5

@@ -16,8 +16,8 @@ from memconform.conformance.suite import MakeRunner
 from memconform.errors import DaemonError
 from memconform.fakes.mutant import MutantSdk, mutant_of
 from memconform.fakes.mutation import Mutation
-from memconform.network_transport import tls_context
 from memconform.printing.logs import Logger
+from memconform.tls import tls_context
 
 _log = Logger()
 
