@@ -1,6 +1,5 @@
 """Exit codes, and the errors that state what failed, why, and what to try."""
 
-import difflib
 import errno
 import os
 import re
@@ -167,5 +166,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     # One wrong letter of two is half the name. In longer names, half the letters in common is no
     # misspelling: it would suggest 'computing' for 'nothing' (0.63).
     cutoff = 0.5 if len(name) <= _SHORT_NAME else 0.7
+    import difflib  # noqa: PLC0415 - for mistakes alone: every verb imports this module
+
     matches = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
     return f"did you mean {matches[0]!r}?" if matches else ""

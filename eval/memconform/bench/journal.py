@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,10 @@ from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.storage.append_only import whole_lines
 
-_READER: TypeAdapter[JournalRecord] = TypeAdapter(
-    Annotated[JournalRecord, Field(discriminator="stage")]
-)
+
+@cache
+def _reader() -> TypeAdapter[JournalRecord]:
+    return TypeAdapter(Annotated[JournalRecord, Field(discriminator="stage")])
 
 
 def in_index(record: IndexRecord | QueryRecord, index: IndexVerified | IndexInvalidated) -> bool:
@@ -100,7 +102,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
         header = JournalHeader.model_validate_json(next(lines)[1])
         _require_same_settings(path, header, settings, systems)
         for _, line in lines:
-            record = _READER.validate_json(line)
+            record = _reader().validate_json(line)
             if record.system in systems:
                 state.add(record)
     except (OSError, ValidationError, StopIteration) as error:

@@ -12,14 +12,6 @@ from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.temporary import temporary_folder
 
 _SEARCHES = 200
-_NULL = Manifest(
-    name="null",
-    language="python",
-    serve=Serve(
-        argv=["{python}", "-m", "memconform.bench.null_server", "{port}"], port="announced"
-    ),
-    capabilities=Capabilities(profiles=[Profile.CORE], modes=[Mode.BM25]),
-)
 
 
 async def overhead() -> QuantileSummary | None:
@@ -33,10 +25,20 @@ async def overhead() -> QuantileSummary | None:
     with temporary_folder("memconform-null-") as folder:
         launch = Launch(run_id=f"null-{secrets.token_hex(4)}", folder=folder)
         async with (
-            ManifestRunner(_NULL, folder).serve(launch) as server,
+            ManifestRunner(_null(), folder).serve(launch) as server,
             ContractClient(server.base_url) as client,
         ):
             for _ in range(_SEARCHES):
                 _, timings = await client.search("null", request)
                 latencies.append(timings.done_ms)
     return QuantileSummary.of(latencies)
+
+
+def _null() -> Manifest:
+    argv = ["{python}", "-m", "memconform.bench.null_server", "{port}"]
+    return Manifest(
+        name="null",
+        language="python",
+        serve=Serve(argv=argv, port="announced"),
+        capabilities=Capabilities(profiles=[Profile.CORE], modes=[Mode.BM25]),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import httpx
 import numpy as np
-from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from memconform.errors import DaemonError
 from memconform.network_transport import ShellTransport
@@ -14,13 +14,12 @@ _BATCH = 64
 _SECONDS = 120.0
 
 
-class _Row(BaseModel):
+class _Row(BaseModel, defer_build=True):
     index: int
     embedding: list[FiniteFloat]
 
 
-class _Rows(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Rows(BaseModel, defer_build=True):
     data: list[_Row]
 
 

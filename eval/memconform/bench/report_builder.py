@@ -32,10 +32,6 @@ from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
-_UNVERIFIED = Failure(
-    code="index_not_proven", message="the index was not verified after this query"
-)
-
 _COSTS = (
     *("ready_ms", "rss_peak_bytes", "cpu_seconds"),
     *("ingest_s", "documents_per_s", "disk_bytes"),
@@ -102,9 +98,12 @@ class BenchReportBuilder:
         Raises:
             ResultsError: if it cannot be written (`results_unwritable`).
         """
+        unverified = Failure(
+            code="index_not_proven", message="the index was not verified after this query"
+        )
         for key in self._unverified:
             if self._queries[key].error is None:
-                self._queries[key] = self._queries[key].model_copy(update={"error": _UNVERIFIED})
+                self._queries[key] = self._queries[key].model_copy(update={"error": unverified})
         report = self._report()
         with replacing(folder.result) as target:
             queries = (self._texts.restored(*each) for each in self._queries.items())

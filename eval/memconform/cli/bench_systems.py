@@ -10,7 +10,7 @@ from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import BASELINES, System
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.run_plan import ALL, OF_ONE_SDK, build_sdks
+from memconform.cli.sdks import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.search_settings import cuts, embedder_for
 from memconform.cli.values import configure_runner
 from memconform.client.timings import Timeouts

@@ -42,7 +42,7 @@ def list_command(data: Path, sources_file: Path | None) -> None:
         echo(f"  {known_format.name:<12} {known_format.about}{details}")
 
 
-class BenchmarkInfo(BaseModel):
+class BenchmarkInfo(BaseModel, defer_build=True):
     """The report of `datasets info --json`."""
 
     schema_version: str = "memconform/benchmark-info@1"

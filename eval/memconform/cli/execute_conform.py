@@ -12,7 +12,7 @@ from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
-from memconform.cli.run_plan import build_sdks
+from memconform.cli.sdks import build_sdks
 from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.cli.values import daemon_variables
 from memconform.conformance.case_runner import check_ids
@@ -55,7 +55,6 @@ from memconform.reports.conformance import (
     conform_notes,
     show_findings,
 )
-from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.provenance import Origin
@@ -301,6 +300,8 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selec
             file.write_text(text)
     report = report.from_here(run.path)
     if options.junit is not None:
+        from memconform.reports.junit import write_junit  # noqa: PLC0415 - it needs xml
+
         with inert_target(options.junit) as target:
             write_junit(target, report)
     if options.markdown is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from memconform.cli.fuzz_options import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
-from memconform.cli.run_plan import build_sdks
+from memconform.cli.sdks import build_sdks
 from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies

@@ -1,7 +1,7 @@
 """What `memconform judge calibrate` and `compare` do."""
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judge_options import CalibrateOptions, CompareOptions
+from memconform.cli.judge import CalibrateOptions, CompareOptions
 from memconform.cli.judge_session import call_policy, show_forecasts
 from memconform.cli.targets import json_target
 from memconform.datasets.registry import judge_calibration

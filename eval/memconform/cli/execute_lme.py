@@ -22,7 +22,7 @@ from memconform.cli.lme_plan import (
 )
 from memconform.cli.lme_ports import port_of
 from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
-from memconform.cli.run_plan import ALL
+from memconform.cli.sdks import ALL
 from memconform.cli.values import request_headers
 from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by

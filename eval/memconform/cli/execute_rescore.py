@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.judge_options import RescoreOptions
 from memconform.cli.judge_session import show_forecast
+from memconform.cli.rescore import RescoreOptions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
-from memconform.cli.values import read_floors
 from memconform.datasets.reasoning import strip_reasoning
 from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS
@@ -22,6 +21,7 @@ from memconform.reports.rates import banner
 from memconform.reports.run_judges import reasoning_notice
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, read_header
+from memconform.runs.plan import read_floors
 from memconform.runs.rescore import rescore, stored_answers, stored_floors
 from memconform.storage.folders import find_journal
 

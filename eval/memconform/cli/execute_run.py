@@ -8,10 +8,10 @@ from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.run_options import RunOptions
-from memconform.cli.run_plan import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
+from memconform.cli.run_plan import PlannedRuns, plan_runs, select_questions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
+from memconform.cli.sdks import ALL, every_sdk
 from memconform.cli.targets import json_target
-from memconform.cli.values import read_floors
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
@@ -24,7 +24,7 @@ from memconform.reports.console import ConsoleReport
 from memconform.reports.rates import banner
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
-from memconform.runs.plan import Plan
+from memconform.runs.plan import Plan, read_floors
 
 if TYPE_CHECKING:
     from memconform.cli.run_comparison import RunComparison

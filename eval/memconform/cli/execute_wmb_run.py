@@ -15,7 +15,7 @@ from memconform.cli.bench_options import BenchOptions
 from memconform.cli.bench_plan import plan_bench
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.run_plan import ALL
+from memconform.cli.sdks import ALL
 from memconform.cli.targets import json_target
 from memconform.cli.wmb_options import WmbRunOptions
 from memconform.datasets.sources import find_data

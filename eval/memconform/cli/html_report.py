@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.errors import MemconformError
+from memconform.printing.console import show_link
 from memconform.printing.errors import render_error
 from memconform.printing.output import echo
-from memconform.reports.console import show_link
 from memconform.storage.sink import replacing
 
 REPORT = "report.html"

@@ -24,7 +24,7 @@ from memconform.printing.output import echo
 _TOOLCHAINS = {"python": ["python3", "--version"], "go": ["go", "version"], "node": ["node", "-v"]}
 
 
-class SdkInfo(BaseModel):
+class SdkInfo(BaseModel, defer_build=True):
     """An SDK as `info` shows it."""
 
     name: str
@@ -37,7 +37,7 @@ class SdkInfo(BaseModel):
     error: str | None = None
 
 
-class Info(BaseModel):
+class Info(BaseModel, defer_build=True):
     """The report of `info --json`."""
 
     schema_version: str = "memconform/info@1"

@@ -1,15 +1,38 @@
 """`memconform judge`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from memconform.cli.commands import Group, option
 from memconform.cli.judge_answers import locomo_command, longmemeval_command, metrics_command
-from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, call_options
+from memconform.cli.judge_options import JUDGE, CallFlags, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, results, schema
 from memconform.errors import ExitCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateOptions(CallFlags):
+    """The command line of `judge calibrate`."""
+
+    judge: str | None
+    items: Path | None
+    output: Path
+    json_file: str | None
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The command line of `judge compare`."""
+
+    first: str
+    second: str
+    output: Path
+    json_file: str | None
+    quiet: bool
 
 
 @click.group(

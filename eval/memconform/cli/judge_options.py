@@ -55,42 +55,6 @@ class JudgeFlags(PanelFlags):
     accept_floating_judge: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RescoreOptions(JudgeFlags):
-    """The command line of `rescore`."""
-
-    result: str
-    dataset: str | None
-    scorer: str | None
-    floor: tuple[str, ...]
-    output: Path
-    json_file: str | None
-    quiet: bool
-    strip_reasoning: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrateOptions(CallFlags):
-    """The command line of `judge calibrate`."""
-
-    judge: str | None
-    items: Path | None
-    output: Path
-    json_file: str | None
-    quiet: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
-    """The command line of `judge compare`."""
-
-    first: str
-    second: str
-    output: Path
-    json_file: str | None
-    quiet: bool
-
-
 def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
     for decorator in reversed(decorators):
         command = decorator(command)

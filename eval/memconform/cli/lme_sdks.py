@@ -7,7 +7,7 @@ from pathlib import Path
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_plan import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
-from memconform.cli.run_plan import ALL, OF_ONE_SDK, build_sdks
+from memconform.cli.sdks import ALL, OF_ONE_SDK, build_sdks
 from memconform.cli.values import configure_runner, daemon_variables
 from memconform.client.timings import Timeouts
 from memconform.concurrency import is_cancelled

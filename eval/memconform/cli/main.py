@@ -19,6 +19,9 @@ from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
+# httpx imports its own command line with itself, and pygments for that: 3 % of the start of a run.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
 _TASKS = {
     "Compare SDKs": {
         "run": (

@@ -1,12 +1,29 @@
 """`memconform rescore`."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import click
 
 from memconform.cli.commands import Command, option
-from memconform.cli.judge_options import RescoreOptions, call_options, judge_options
+from memconform.cli.judge_options import JudgeFlags, call_options, judge_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import floors, json_file, output, quiet, schema, scorer, strip_reasoning
 from memconform.errors import ExitCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreOptions(JudgeFlags):
+    """The command line of `rescore`."""
+
+    result: str
+    dataset: str | None
+    scorer: str | None
+    floor: tuple[str, ...]
+    output: Path
+    json_file: str | None
+    quiet: bool
+    strip_reasoning: bool
 
 
 @click.command(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
 from memconform.cli.scorers import OpenScorer
+from memconform.cli.sdks import ALL, OF_ONE_SDK, UNCLAIMED, every_sdk, require_distinct_names
 from memconform.cli.values import (
     configure_runner,
     daemon_variables,
     question_ids,
-    read_floors,
     request_headers,
 )
 from memconform.client.timings import Timeouts
@@ -21,7 +21,7 @@ from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
-from memconform.daemons.discovery import find_runner, known_sdks, working_folder
+from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
@@ -29,15 +29,9 @@ from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
 from memconform.measuring.scenarios import SCENARIOS
-from memconform.printing.output import echo
 from memconform.runs.journal import read_header
-from memconform.runs.plan import Plan, Settings
+from memconform.runs.plan import Plan, Settings, read_floors
 from memconform.storage.folders import find_journal
-
-ALL = "all"
-_UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
-OF_ONE_SDK = (*_UNCLAIMED, "no_real_upstream", "manifest_invalid")
-"""Codes that say nothing against the other SDKs of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +95,7 @@ async def plan_runs(
     build_first = options.no_skip or bool(options.port)
     present, skipped = await build_all(candidates, progress) if build_first else (candidates, [])
     corpus = _corpus(options, selected, candidates)
-    runs, unclaimed = _plan_each(options, selected, corpus, scorer, present, _UNCLAIMED)
+    runs, unclaimed = _plan_each(options, selected, corpus, scorer, present, UNCLAIMED)
     skipped += unclaimed
     if skipped and (options.no_skip or not runs):
         raise skipped[0].error
@@ -127,68 +121,6 @@ def _plan_each(  # noqa: PLR0917 - what a plan is made of
                 raise
             skipped.append(SkippedSdk(runner.name, error))
     return runs, skipped
-
-
-async def build_sdks(
-    sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False, quiet: bool = False
-) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
-    """Build the SDKs of `--sdk`; returns each with its reference, and those that are skipped.
-
-    Building is shown unless `quiet`. `one_by_one` skips also an SDK that was named, unless none is
-    left: what it fails at says nothing against the others.
-
-    Raises:
-        MemconformError: if an SDK that was named, or with `no_skip` any, cannot run here.
-    """
-    folder = working_folder()
-    references = every_sdk(list(sdks), folder) if ALL in sdks else list(sdks)
-    runners = [find_runner(reference, folder) for reference in references]
-    require_distinct_names(runners)
-    reference_of = dict(zip((r.name for r in runners), references, strict=True))
-    present, skipped = await build_all(
-        runners, lambda line: None if quiet else echo(f"  {line}", err=True)
-    )
-    is_named = ALL not in sdks
-    if skipped and ((is_named and not one_by_one) or no_skip or not present):
-        raise skipped[0].error
-    return (
-        [(runner, reference_of[runner.name]) for runner in present],
-        [replace(sdk, is_named=is_named) for sdk in skipped],
-    )
-
-
-def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
-    """Raise UsageError if two SDKs have the same name."""
-    names = [runner.name for runner in runners]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(
-                f"SDK {name!r} was given twice",
-                code="one_name_twice",
-                hint="name each SDK once; `name` in its sdk.toml is what counts",
-            )
-
-
-def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
-    """Return the names of all known SDKs, for `--sdk all`.
-
-    Raises:
-        UsageError: if there are none, or `all` is not the only reference.
-    """
-    if len(references) > 1:
-        raise UsageError(
-            "--sdk all cannot be combined with other SDKs",
-            code="all_and_more",
-            hint="give --sdk all alone, or name the SDKs",
-        )
-    names = list(known_sdks(folder))
-    if not names:
-        raise UsageError(
-            "no SDK found: the reference SDKs need a checkout of the project",
-            code="unknown_sdk",
-            hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
-        )
-    return names
 
 
 def select_questions(options: RunOptions) -> SelectedQuestions:

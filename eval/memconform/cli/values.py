@@ -11,7 +11,6 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.network import HeaderError, split_header
 from memconform.redaction import hide
-from memconform.runs.plan import DEFAULT_FLOOR, Floor
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -95,15 +94,3 @@ def question_ids(values: Sequence[str]) -> tuple[str, ...]:
 
 def _is_header_value(value: str) -> bool:
     return value.isascii() and value.isprintable()
-
-
-def read_floors(values: Sequence[str]) -> tuple[Floor, ...]:
-    """Parse the floors of `--floor`; the default floor applies if all of them have a tag.
-
-    Raises:
-        UsageError: if a floor is malformed.
-    """
-    floors = [Floor.parse(text) for text in values]
-    if all(floor.tag is not None for floor in floors):
-        floors.insert(0, DEFAULT_FLOOR)
-    return tuple(floors)

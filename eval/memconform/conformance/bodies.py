@@ -18,7 +18,7 @@ _WORD = 8
 class Strict(BaseModel):
     """Base of the models of a case file: unknown keys are rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class Size(Strict):

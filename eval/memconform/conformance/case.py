@@ -338,7 +338,8 @@ class Case(Strict):
     tags: list[Slug] = Field(default_factory=list)
     matrix: dict[Variable, list[Any] | dict[Slug, Any]] = Field(default_factory=dict)
     """Values of each variable, as a list or by label; the case runs for every combination."""
-    daemon: DaemonSettings = DaemonSettings()
+    # Not validated: that would build its schema with every import.
+    daemon: DaemonSettings = DaemonSettings.model_construct()
     upstream: Script | None = None
     """What the scripted upstream answers."""
     brain: bool = True

@@ -6,11 +6,9 @@ was reported of the request that followed, as `POST /v1/brains: no response`, 66
 """
 
 import asyncio
-import ssl
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
 import httpcore
 import httpx
@@ -19,6 +17,7 @@ from memconform.client.transport import Transport
 from memconform.conformance.causes import Fault, cause_of
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.wire import WireFault
+from memconform.tls import tls_context
 
 CUT = (
     *(httpx.HTTPError, httpx.StreamError),
@@ -36,12 +35,6 @@ the response is written; no request waits for this, only the end of a case does.
 _IDLE_SECONDS = 1.0
 """How soon after a response the end of its connection belongs to it: servers close idle ones after
 5 s (uvicorn, Node.js) or never (Go). If the machine stood still for longer, nobody is blamed."""
-
-
-@cache
-def certificates() -> ssl.SSLContext:
-    """Return the TLS context, loaded once: loading takes 25 ms, which every case would pay."""
-    return httpx.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +62,8 @@ class Connections(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         secure = request.url.scheme == "https"
-        connection = Transport(
-            connections=1, secure=secure, certificates=certificates(), is_strict=True
-        )
+        context = tls_context(str(request.url))
+        connection = Transport(connections=1, secure=secure, certificates=context, is_strict=True)
         self._open[connection] = None
         response = await connection.handle_async_request(request)
         self._open[connection] = response

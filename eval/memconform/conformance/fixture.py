@@ -14,7 +14,6 @@ import httpx
 
 from memconform.client.timings import time_limit
 from memconform.conformance.case import DaemonSettings, Server
-from memconform.conformance.connections import certificates
 from memconform.conformance.controls import Controls
 from memconform.conformance.process_report import ProcessReport, inspect_tree
 from memconform.contract.names import EMBEDDER_MODES, Profile
@@ -23,6 +22,7 @@ from memconform.daemons.process import DaemonProcess
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import DaemonError, UsageError
+from memconform.tls import tls_context
 from memconform.upstream.script import Script
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
@@ -278,10 +278,11 @@ class Fixture:
     async def answers(self) -> bool:
         """Whether the daemon answers a request for its health within a moment."""
         with suppress(httpx.HTTPError, UntestableError):
+            address = self.address("daemon")
             async with httpx.AsyncClient(
-                trust_env=False, timeout=_HEALTH_SECONDS, verify=certificates()
+                trust_env=False, timeout=_HEALTH_SECONDS, verify=tls_context(address)
             ) as http:
-                await http.get(f"{self.address('daemon')}/healthz")
+                await http.get(f"{address}/healthz")
             return True
         return False
 

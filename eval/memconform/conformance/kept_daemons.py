@@ -9,12 +9,12 @@ from typing import Self
 import httpx
 
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.connections import certificates
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
 from memconform.printing.errors import render_error
+from memconform.tls import tls_context
 
 MOST_KEPT = 4
 """Daemons that are kept for each SDK; a daemon takes up to 100 MiB."""
@@ -113,7 +113,8 @@ class KeptDaemons:
 
 async def _delete_brains(fixture: Fixture) -> None:
     """Delete the brains of failed cases: the next session creates brains of the same names."""
-    async with httpx.AsyncClient(trust_env=False, timeout=10, verify=certificates()) as http:
+    context = tls_context(fixture.daemon.base_url)
+    async with httpx.AsyncClient(trust_env=False, timeout=10, verify=context) as http:
         for brain in fixture.kept_brains.values():
             with suppress(httpx.HTTPError):
                 url = f"{fixture.daemon.base_url}/v1/brains/{brain}"

@@ -199,13 +199,13 @@ def mark_stale(
         )
         if entry is None or check.result is not Result.PASS:
             return check
-        update = {"result": Result.XPASS, "known": _reason(entry), "causes": [_STALE]}
+        update = {"result": Result.XPASS, "known": _reason(entry), "causes": [Cause(cause=_STALE)]}
         return check.model_copy(update=update)
 
     return [case.model_copy(update={"checks": [*map(mark, case.checks)]}) for case in cases]
 
 
-_STALE = Cause(cause="passes, but is listed as known to fail")
+_STALE = "passes, but is listed as known to fail"
 
 
 def _is_stale(entry: KnownFailure, sdk: str, checks: Sequence[Check]) -> bool:

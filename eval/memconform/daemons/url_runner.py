@@ -19,6 +19,7 @@ from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError, nearest
 from memconform.redaction import hide
+from memconform.tls import tls_context
 
 
 class RunningDaemon:
@@ -118,7 +119,9 @@ class UrlRunner(SdkRunner):
         del launch
         method, path, status = self._health()
         try:
-            async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
+            async with httpx.AsyncClient(
+                trust_env=False, timeout=5, verify=tls_context(self.url)
+            ) as http:
                 answer = await http.request(method, f"{self.url}{path}")
         except httpx.HTTPError as error:
             raise DaemonError(

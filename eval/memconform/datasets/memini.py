@@ -14,7 +14,7 @@ from memconform.validation import first_fault
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
 
 
 class _Item(_Strict):

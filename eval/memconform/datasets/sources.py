@@ -43,7 +43,7 @@ Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$"
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class SourceFile(_Table):
@@ -84,7 +84,9 @@ class DownloadSource(_Table):
             UsageError: if the address is not the URL of a folder (`bad_address`).
         """
         try:
-            return self.model_copy(update={"url": _ADDRESS.validate_python(address)})
+            return self.model_copy(
+                update={"url": TypeAdapter[str](Address).validate_python(address)}
+            )
         except ValidationError as error:
             raise UsageError(
                 f"{address!r} is not the address of a folder",
@@ -197,10 +199,6 @@ def known_sources() -> dict[str, DownloadSource]:
     return load_sources(Path(named) if named else None)
 
 
-_ADDRESS = TypeAdapter[str](Address)
-_SOURCES = TypeAdapter(dict[_Name, DownloadSource])
-
-
 def load_sources(path: Path | None) -> dict[str, DownloadSource]:
     """Load the sources of a file, by name; without a path, of the shipped file.
 
@@ -210,7 +208,8 @@ def load_sources(path: Path | None) -> dict[str, DownloadSource]:
     """
     path = path or shipped_folder() / "sources.toml"
     try:
-        sources = _SOURCES.validate_python(tomllib.loads(_content(path)))
+        adapter = TypeAdapter(dict[_Name, DownloadSource])
+        sources = adapter.validate_python(tomllib.loads(_content(path)))
     except UnicodeDecodeError as error:
         raise _invalid(path, [f"not UTF-8 at byte {error.start}"]) from error
     except tomllib.TOMLDecodeError as error:

@@ -12,6 +12,7 @@ from memconform.errors import DaemonError
 from memconform.fuzzing.failures import FuzzTarget
 from memconform.fuzzing.programs import document
 from memconform.oracle.search import Providers
+from memconform.tls import tls_context
 
 _SECONDS = 60.0
 _DATE = "2024-01-31"
@@ -31,7 +32,10 @@ def probe(runner: SdkRunner, target: FuzzTarget) -> Providers:
     """
     brain = f"{BRAIN_PREFIX}probe-{secrets.token_hex(4)}"
     try:
-        with httpx.Client(base_url=target.address, trust_env=False, timeout=_SECONDS) as http:
+        address = target.address
+        with httpx.Client(
+            base_url=address, trust_env=False, timeout=_SECONDS, verify=tls_context(address)
+        ) as http:
             created = http.post("/v1/brains", json={"brainId": brain})
             if created.status_code != 201:
                 raise DaemonError(

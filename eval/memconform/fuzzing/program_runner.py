@@ -15,6 +15,7 @@ from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
+from memconform.tls import tls_context
 
 _SECONDS = 20.0
 """Time limit for a whole response; a stream that stays open longer counts as endless."""
@@ -175,6 +176,7 @@ def _client(target: FuzzTarget) -> httpx.Client:
         limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
         trust_env=False,
         timeout=_SECONDS,
+        verify=tls_context(target.address),
         headers={"Accept-Encoding": "identity"},
     )
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType
@@ -64,3 +65,9 @@ def styled(parts: Iterable[tuple[str, str]]) -> Text:
 def joined(parts: Iterable[Text], separator: str = ", ") -> Text:
     """Join styled texts with a separator."""
     return Text(separator).join(parts)
+
+
+def show_link(label: str, path: Path) -> None:
+    """Print the path of a file to standard error; on a terminal it is a link."""
+    link = (str(path), f"link {path.resolve().as_uri()}")
+    standard_error().print(styled([(f"{label}: ", ""), link]), soft_wrap=True)

@@ -38,12 +38,12 @@ _VERDICTS: Mapping[str, JudgeVerdict] = {
 }
 
 
-class _Category(BaseModel):
+class _Category(BaseModel, defer_build=True):
     run: int
     correct: int
 
 
-class _Question(BaseModel):
+class _Question(BaseModel, defer_build=True):
     id: str
     category: str
     question: str
@@ -61,7 +61,7 @@ class _Question(BaseModel):
         return self.judge_verdict in ("correct", "abstain_correct")
 
 
-class _Result(BaseModel):
+class _Result(BaseModel, defer_build=True):
     dataset_sha: str
     ingest_mode: str
     judge_model: str = ""
@@ -71,7 +71,7 @@ class _Result(BaseModel):
     questions: list[_Question] = Field(min_length=1)
 
 
-class _Manifest(BaseModel):
+class _Manifest(BaseModel, defer_build=True):
     """What the file beside a result says of it; scripts and versions write more or less."""
 
     dataset_sha: str

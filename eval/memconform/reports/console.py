@@ -3,13 +3,12 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
 from memconform.printing.commands import resume_command
-from memconform.printing.console import SafeConsole, joined, standard_error, styled
+from memconform.printing.console import SafeConsole, joined, styled
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
@@ -44,12 +43,6 @@ _VERDICT_STYLE = {
     QuestionStatus.INCORRECT: "red",
     QuestionStatus.ABSTAINED: "yellow",
 }
-
-
-def show_link(label: str, path: Path) -> None:
-    """Print the path of a file to standard error; on a terminal it is a link."""
-    link = (str(path), f"link {path.resolve().as_uri()}")
-    standard_error().print(styled([(f"{label}: ", ""), link]), soft_wrap=True)
 
 
 def table_console(*, stderr: bool) -> SafeConsole:

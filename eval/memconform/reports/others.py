@@ -30,7 +30,7 @@ def _require_figures(theirs: Mapping[str, float], names: Sequence[str]) -> None:
 
 
 class _Data(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class RowName(_Data):

@@ -40,10 +40,7 @@ _TRIES = 3
 _RETRY_SECONDS = 0.2
 """Pause before a retry: a daemon that is briefly busy has lost nothing."""
 NOT_CONFIRMED = "not_confirmed"
-_UNSTABLE = Failure(
-    code=NOT_CONFIRMED,
-    message="retrievals since the last verification of the index differed in every repetition",
-)
+_UNSTABLE = "retrievals since the last verification of the index differed in every repetition"
 
 
 @dataclass(slots=True)
@@ -315,7 +312,7 @@ class Checkpoints:
             await self._verifier.verify(needed, full=True)
         # Retract passed attempts too; otherwise an unstable daemon would lose only its failures.
         for snapshot in remaining:
-            self._retract(snapshot, _UNSTABLE)
+            self._retract(snapshot, Failure(code=NOT_CONFIRMED, message=_UNSTABLE))
 
     async def _retract_if_changed(self, snapshot: RetrievalSnapshot) -> bool:
         """Repeat a retrieval and retract the attempt if the result differs; returns whether."""

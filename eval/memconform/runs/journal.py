@@ -6,6 +6,7 @@ separately: an answer that was never judged is judged, not asked for again.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,9 +40,9 @@ class Header(Record):
     settings_sha256: str
 
 
-_READER: TypeAdapter[StageRecord | Statement] = TypeAdapter(
-    Annotated[StageRecord | Statement, Field(discriminator="stage")]
-)
+@cache
+def _reader() -> TypeAdapter[StageRecord | Statement]:
+    return TypeAdapter(Annotated[StageRecord | Statement, Field(discriminator="stage")])
 
 
 @dataclass(slots=True)
@@ -186,7 +187,7 @@ class Journal:
         try:
             for offset in location.offsets:
                 self._reader.seek(offset)
-                record = _READER.validate_json(self._reader.readline())
+                record = _reader().validate_json(self._reader.readline())
                 if isinstance(record, Statement) or (record.row, record.attempt) != (row, attempt):
                     raise self._changed()
                 records.add(record)
@@ -283,7 +284,7 @@ def _records(path: Path, prefixes: tuple[bytes, ...] = ()) -> Iterator[StageReco
         if not offset or (prefixes and not line.startswith(prefixes)):
             continue
         try:
-            yield _READER.validate_json(line)
+            yield _reader().validate_json(line)
         except ValidationError as error:
             raise _unreadable(path, f"line {number} is not a record") from error
 

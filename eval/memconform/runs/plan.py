@@ -1,7 +1,7 @@
 """The plan of a run: its settings and how to execute it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,18 @@ class Floor:
 
 
 DEFAULT_FLOOR = Floor(0.90)
+
+
+def read_floors(values: Sequence[str]) -> tuple[Floor, ...]:
+    """Parse the floors of `--floor`; the default floor applies if all of them have a tag.
+
+    Raises:
+        UsageError: if a floor is malformed.
+    """
+    floors = [Floor.parse(text) for text in values]
+    if all(floor.tag is not None for floor in floors):
+        floors.insert(0, DEFAULT_FLOOR)
+    return tuple(floors)
 
 
 class Settings(BaseModel):

@@ -16,7 +16,6 @@ from memconform.ingest.seeding import SeededBrain, seeded_brain
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.runs.plan import Plan
-from memconform.runs.remedies import flag_remedy, mode_remedy
 
 _DELETE_SECONDS = 10.0
 
@@ -56,6 +55,8 @@ async def open_brain(
 
 def advise(error: CallError, plan: Plan, runner: SdkRunner) -> str:
     """What to type so that what failed in a run is measured; empty if no flag helps."""
+    from memconform.runs.remedies import flag_remedy  # noqa: PLC0415 - for failures alone
+
     return flag_remedy(error.code, error.message, runner, rank_by=plan.settings.rank_by)
 
 
@@ -109,6 +110,8 @@ async def verify_claims(
                     # It may be this question's alone.
                     continue
                 cause = f"{error.code}: {error.message}"
+                from memconform.runs.remedies import mode_remedy  # noqa: PLC0415 - same
+
                 # What a dialect cannot say is never sent.
                 curl = exchanges[-1].curl() if exchanges else ""
                 raise DaemonError(

@@ -16,10 +16,13 @@ _DAEMON_CODES = frozenset(
     }
 )
 """Codes that are daemon errors; all others are protocol errors."""
-_UNPROVEN = Failure(
-    code="index_not_proven",
-    message="the index was not verified after this question",
-)
+
+
+def _unproven() -> Failure:
+    return Failure(
+        code="index_not_proven",
+        message="the index was not verified after this question",
+    )
 
 
 class Retraction(Record):
@@ -67,7 +70,7 @@ class Proofs:
                 self._retracted[statement.number] = statement.error
             case IndexVerified(attempts=int() as bound):
                 unproven = self._strict and not statement.reproof
-                self._append(bound, _UNPROVEN if unproven else None)
+                self._append(bound, _unproven() if unproven else None)
             case IndexInvalidated(attempts=int() as bound):
                 if statement.since is not None:
                     self._cut(statement.since)
@@ -114,4 +117,4 @@ class Proofs:
         index = bisect_right(self._bounds, number)
         if index < len(self._bounds):
             return self._failures[index]
-        return None if self._trusting else _UNPROVEN
+        return None if self._trusting else _unproven()

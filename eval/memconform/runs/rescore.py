@@ -39,15 +39,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 64
 """Answers judged concurrently; each provider's limiter caps its calls."""
 
-_UNKNOWN_DAEMON = DaemonRecord(
-    name=None,
-    version=None,
-    build_hash=None,
-    ready_ms=None,
-    rss_peak_bytes=None,
-    cpu_seconds=None,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class _EarlierRun:
@@ -144,12 +135,23 @@ async def rescore(
         folder,
         rescored,
         _incident(old, halted),
-        old.daemon if old else _UNKNOWN_DAEMON,
+        old.daemon if old else _unknown_daemon(),
         old.seeded if old else None,
         old.verification if old else None,
         old.upstream if old else None,
     )
     return RunFinished(summary, builder.highlights, folder.result, folder.result)
+
+
+def _unknown_daemon() -> DaemonRecord:
+    return DaemonRecord(
+        name=None,
+        version=None,
+        build_hash=None,
+        ready_ms=None,
+        rss_peak_bytes=None,
+        cpu_seconds=None,
+    )
 
 
 def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:

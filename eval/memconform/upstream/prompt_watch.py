@@ -4,6 +4,8 @@ from typing import Any
 
 import httpx
 
+from memconform.tls import tls_context
+
 _CHAT = "chat"
 _COUNTS_SECONDS = 5
 
@@ -14,7 +16,11 @@ async def read_counts(
     """Read how many requests have reached the upstream; None if it does not say."""
     try:
         async with httpx.AsyncClient(
-            base_url=base_url, trust_env=False, timeout=_COUNTS_SECONDS, transport=transport
+            base_url=base_url,
+            trust_env=False,
+            timeout=_COUNTS_SECONDS,
+            verify=tls_context(base_url),
+            transport=transport,
         ) as http:
             answer = await http.get("/_control/counts")
             counts: dict[str, int | str] = answer.raise_for_status().json()
@@ -31,7 +37,11 @@ class UpstreamWatch:
 
     def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._http = httpx.AsyncClient(
-            base_url=base_url, trust_env=False, timeout=10, transport=transport
+            base_url=base_url,
+            trust_env=False,
+            timeout=10,
+            verify=tls_context(base_url),
+            transport=transport,
         )
         self._last_number = 0
         self._doubtful = 0

@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx
 
 from memconform.conformance.case import DaemonSettings
-from memconform.conformance.connections import certificates
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.mutation.mutant_runner import MutantSdk, mutant_of
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.suite import MakeRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
+from memconform.tls import tls_context
 
 _log = Logger()
 
@@ -128,6 +128,7 @@ async def _brain_ids(http: httpx.AsyncClient) -> set[str]:
 
 
 def _http_client(fixture: Fixture) -> httpx.AsyncClient:
+    address = fixture.address("daemon")
     return httpx.AsyncClient(
-        base_url=fixture.address("daemon"), trust_env=False, timeout=10, verify=certificates()
+        base_url=address, trust_env=False, timeout=10, verify=tls_context(address)
     )

@@ -11,7 +11,7 @@ from memconform.contract.wire import JsonValue
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class When(_Strict):
@@ -91,7 +91,7 @@ class CannedAnswer(_Strict):
 class Mutation(_Strict):
     """Everything that a mutation may alter; an empty one leaves the proxy transparent."""
 
-    when: When = When()
+    when: When = Field(default_factory=When)
     # The request to the daemon.
     swallow: CannedAnswer | None = None
     target: tuple[str, str] | None = None

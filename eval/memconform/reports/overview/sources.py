@@ -145,7 +145,7 @@ def read_document(source: Source) -> BaseModel:
     return document
 
 
-class RunReportParts(BaseModel):
+class RunReportParts(BaseModel, defer_build=True):
     """What is needed of a report of `run --json`; its runs are read as results are."""
 
     runs: list[dict[str, Any]]

@@ -4,11 +4,12 @@ import hashlib
 import json
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from memconform.datasets.model import Question
 from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.llm.replies import decode_reply
+from memconform.records import Record
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.validation import first_fault
 
@@ -69,10 +70,8 @@ ABSTENTION: Final = "The notes do not hold the information: declining is the cor
 """The line of a prompt whose question abstains."""
 
 
-class JudgeReply(BaseModel):
+class JudgeReply(Record, strict=True):
     """A reply that counts; anything else is no verdict."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     reason: str = Field(min_length=1, max_length=_MAX_REASON)
     verdict: Verdict
