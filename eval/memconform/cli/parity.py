@@ -12,12 +12,13 @@ from memconform.cli.result_kinds import METHOD, BenchParityOptions, are_benches,
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare_runs
-from memconform.parity.loaded_runs import load_runs, question_of
+from memconform.parity.loaded_runs import method_lines, question_of
 from memconform.parity.paired_comparison import ALPHA, MARGIN
 from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 from memconform.reports.progress import StepProgress
+from memconform.results.references import load_pair, load_results
 
 _EXIT_CODES = {
     ExitCode.OK: "identical, at parity, or inconclusive without --strict",
@@ -45,15 +46,17 @@ class _ComparesUnlessNamed(Group):
     examples=(
         "memconform parity results/2026-01-31/*.json",
         "memconform parity BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
+        "memconform parity 'ANSWER-RUN#go*' lme/result-go.json",
         "memconform parity show lme-009 go.json py.json",
     ),
     exit_codes=_EXIT_CODES,
 )
 def command() -> None:
-    """Decide whether runs agree, and show where they first differ.
+    """Decide whether results agree, and show where they first differ.
 
-    RESULT is a result file, a run's folder or a run id. A result of `bench` is compared row by row;
-    `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
+    RESULT is a result file, a run's folder or a run id of `run`, `answer`, `judge` or `lme`;
+    `#SUBJECT` behind it selects some of its arms, rubrics or SDKs. A result of `bench` is compared
+    row by row; `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
     """
 
 
@@ -126,18 +129,22 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     markdown: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """Compare runs of the same questions, or rows of benches, pair by pair.
+    """Compare results of the same questions, or rows of benches, pair by pair.
+
+    RESULT of answer, judge or lme stands for all of its arms, rubrics or SDKs, of a bench for all
+    of its rows; RESULT#go, RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
 
     A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first
-    differ is shown whatever the verdict. RESULT of a bench stands for all of its rows; RESULT#go,
-    RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
+    differ is shown whatever the verdict.
     """
     require_extra("parity")
     if are_benches(results, output, bench_only=(metric, view)):
         rows = (results, output, metric, view)
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
         return carry_out("compare_benches:parity", options)
-    runs = load_runs(results, output)
+    runs = load_results(results, output)
+    for line in method_lines(runs):
+        echo(f"  {line}", err=True)
     with StepProgress("comparing", runs[0].summary.total, quiet=quiet) as step:
         method = Method(margin, alpha, seed, resamples)
         report = compare_runs(runs, method, on_row=step.advance)
@@ -173,9 +180,10 @@ def _strict_code(report: ParityReport) -> ExitCode:
 def show_command(question: str, first: str, second: str, output: Path) -> ExitCode:
     """Show a question as two runs answered it, side by side.
 
-    QUESTION is its id; FIRST and SECOND are result files, run folders or run ids.
+    QUESTION is its id; FIRST and SECOND are result files, run folders or run ids, with `#SUBJECT`
+    behind one that has several.
     """
-    one, other = load_runs((first, second), output)
+    one, other = load_pair(first, second, output)
     pair = question_of(one, question), question_of(other, question)
     show_question(one, other, pair)
     return ExitCode.OK

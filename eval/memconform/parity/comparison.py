@@ -49,6 +49,7 @@ class Method:
 
 @dataclass(slots=True)
 class _RankingTally:
+    compared: int = 0
     equal: int = 0
     largest: float = 0.0
     earlier: int = 0
@@ -59,7 +60,10 @@ class _RankingTally:
     taus: list[float] = field(default_factory=list)
 
     def add(self, one: QuestionResult, other: QuestionResult) -> None:
+        if not (one.has_retrieval and other.has_retrieval):
+            return
         ours, theirs = keys(one, other)
+        self.compared += 1
         self.equal += ranking_difference(one, other) is None
         if ours == theirs:
             pairs = list(zip(one.ranking, other.ranking, strict=True))
@@ -79,6 +83,7 @@ class _RankingTally:
 
     def record(self) -> Rankings:
         return Rankings(
+            compared=self.compared,
             equal=self.equal,
             largest_score_difference=self.largest,
             overlap=fmean(self.overlaps) if self.overlaps else 0.0,
@@ -252,7 +257,7 @@ def _compared_run(run: LoadedRun) -> ComparedRun:
         name=run.name,
         sdk=summary.sdk,
         run_id=summary.run_id,
-        path=str(run.path),
+        path=run.reference,
         version=summary.daemon.version,
         build_hash=summary.daemon.build_hash,
         passed=summary.passed,

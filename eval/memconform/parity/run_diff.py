@@ -134,7 +134,7 @@ def _paired(
                 continue
             match = waiting[1 - side].pop(question.id)
             pair_by_id = (match, question) if side else (question, match)
-            if question.question == match.question:
+            if question.question == match.question or not (question.question and match.question):
                 yield pair_by_id
             else:
                 # A different question reuses the id: one was removed, the other is new.

@@ -174,6 +174,7 @@ def _method(report: ParityReport) -> str:
 
 def _cells(pair: Pair) -> list[str]:
     contrast, shapes = pair.contrast, pair.shapes
+    ranked = contrast.compared if pair.rankings.compared is None else pair.rankings.compared
     difference = contrast.difference
     interval = (100 * difference.low, 100 * difference.high)
     return [
@@ -184,8 +185,8 @@ def _cells(pair: Pair) -> list[str]:
         format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
         f"{_deciding_p(contrast):.3g} ({contrast.holm_p:.3g})",
         f"{contrast.exact_p:.3g}",
-        f"{pair.rankings.equal} of {contrast.compared}",
-        f"{pair.rankings.rbo:.3f}",
+        f"{pair.rankings.equal} of {ranked}" if ranked else "-",
+        f"{pair.rankings.rbo:.3f}" if ranked else "-",
         f"{shapes.equal} of {shapes.compared}" if shapes.compared else "-",
     ]
 

@@ -105,6 +105,7 @@ async def _answer(
     record = AnswerRecord(
         arm=arm.name,
         question=question.id,
+        text=question.question,
         category=question.category,
         status=QuestionStatus.NOT_RUN,
         reason="",

@@ -51,18 +51,22 @@ async def _judged(
             if (name, question.id) not in earlier
         )
         async with aclosing(judging.scores(pending)) as scores:
-            async for question, _, score in scores:
-                yield _judgement(name, rubric, question, score)
+            async for question, answer, score in scores:
+                yield _judgement(name, rubric, question, answer, score)
         if judging.halted is not None:
             builder.halted, builder.halted_rubric = judging.halted, name
             return
 
 
-def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:
+def _judgement(
+    name: str, rubric: RubricRun, question: Question, answer: str, score: Score
+) -> Judgement:
     votes = votes_of(score.detail)
     return Judgement(
         rubric=name,
         question=question.id,
+        text=question.question,
+        answer=answer,
         category=question.category,
         status=score.status,
         score=score.value,

@@ -22,8 +22,8 @@ from memconform.reports.overview.headline import (
 )
 from memconform.reports.overview.overview import Overview
 from memconform.reports.overview.regressions import conformance_changes
-from memconform.reports.overview.replays import SCENARIO
 from memconform.reports.rates import is_complete, is_missed, missing_questions, pass_rate_text
+from memconform.results.scored_run import SCENARIO
 from memconform.runs.results import RunSummary
 from memconform.scoring.statuses import QuestionStatus
 

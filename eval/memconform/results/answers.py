@@ -1,0 +1,221 @@
+"""Results of `answer`, one run for each arm, and of `judge longmemeval` and `judge locomo`, one
+for each rubric."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport
+from memconform.bench.qa.records import Accuracy, Judgement, QaReport, RubricReport
+from memconform.bench.tasks import ALL
+from memconform.datasets.answer_keys import Suite
+from memconform.datasets.locomo import conversation_of
+from memconform.errors import UsageError
+from memconform.parity.loaded_runs import LoadedRun
+from memconform.records import Failure, Incident, Record
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun
+from memconform.runs.results import QuestionResult
+from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.statuses import QuestionStatus
+from memconform.storage.folders import ROW_MARK
+from memconform.storage.result_file import read_head, read_lines
+from memconform.validation import first_fault
+
+_NAMES: dict[Suite, str] = {"longmemeval": "LongMemEval", "locomo": "LoCoMo"}
+_Report = TypeVar("_Report", bound=Record)
+_Line = TypeVar("_Line", bound=Record)
+
+
+def read_answers(path: Path) -> dict[str, LoadedRun]:
+    """The run of each arm, by its name.
+
+    Raises:
+        UsageError: if it is unreadable, or its figures are not those of its answers
+            (`result_unreadable`).
+    """
+    report, records = _read(path, AnswerReport, AnswerRecord, "answer")
+    return {
+        arm.name: _arm(path, report, arm, [each for each in records if each.arm == arm.name])
+        for arm in report.arms
+    }
+
+
+def _arm(
+    path: Path, report: AnswerReport, arm: ArmReport, records: Sequence[AnswerRecord]
+) -> LoadedRun:
+    settings, reader = report.settings, report.settings.reader
+    overall = arm.views[ALL].overall
+    return ScoredRun(
+        path=path,
+        origin=report,
+        run_id=f"{report.run_id}{ROW_MARK}{arm.name}",
+        sdk=arm.name,
+        subject=arm.name,
+        started_at=report.started_at,
+        took_s=report.took_s,
+        dataset=f"{_NAMES[settings.suite]} {settings.data_sha256[:8]}",
+        dataset_path=report.data.path,
+        dataset_sha256=settings.data_sha256,
+        mode="-",
+        reader=DAEMONS_READER if arm.kind == "daemon" else reader.model,
+        judge=settings.judge,
+        method={
+            "verb": "answer",
+            "level": settings.level,
+            **reader.model_dump(mode="json", exclude={"model", "prompts", "seed"}),
+        },
+        questions=[
+            _question(
+                settings.suite,
+                record.question,
+                record.text,
+                record.category,
+                record.status,
+                record.answer,
+                record.reason,
+                record.votes,
+                code=record.code,
+            )
+            for record in records
+        ],
+        stated=_counts(overall),
+        incident=_incident(arm.incident or report.incident, overall),
+        reasons=arm.failures,
+    ).load()
+
+
+def read_judgements(path: Path) -> dict[str, LoadedRun]:
+    """The run of each rubric, by its name; raises UsageError as `read_answers` does.
+
+    Also if no rubric was applied (`result_unreadable`).
+    """
+    report, records = _read(path, QaReport, Judgement, "judgement")
+    if not report.rubrics:
+        raise UsageError(
+            f"{path} has no judgements: `judge locomo` compared words alone",
+            code="result_unreadable",
+            hint="name a judge: memconform judge locomo … --judge MODEL",
+        )
+    return {
+        rubric.name: _rubric(
+            path, report, rubric, [each for each in records if each.rubric == rubric.name]
+        )
+        for rubric in report.rubrics
+    }
+
+
+def _rubric(
+    path: Path, report: QaReport, rubric: RubricReport, records: Sequence[Judgement]
+) -> LoadedRun:
+    settings, answers = report.settings, report.hypotheses
+    overall = rubric.views[ALL].overall
+    questions = [
+        _question(
+            settings.suite,
+            record.question,
+            record.text,
+            record.category,
+            record.status,
+            record.answer,
+            record.reason,
+            record.votes,
+        )
+        for record in records
+    ]
+    missing = {} if settings.partial else dict.fromkeys(answers.missing, "the file has no answer")
+    for name, reason in (missing | answers.errors).items():
+        status = QuestionStatus.NOT_RUN
+        code = "error_text" if name in answers.errors else "no_answer"
+        questions.append(
+            _question(settings.suite, name, "", "", status, None, reason, [], code=code)
+        )
+    return ScoredRun(
+        path=path,
+        origin=report,
+        run_id=f"{report.run_id}{ROW_MARK}{rubric.name}",
+        sdk=Path(answers.path).stem,
+        subject=rubric.name,
+        started_at=report.started_at,
+        took_s=report.took_s,
+        dataset=f"{_NAMES[settings.suite]} {settings.data_sha256[:8]}",
+        dataset_path=report.data.path,
+        dataset_sha256=settings.data_sha256,
+        mode="-",
+        reader=None,
+        judge=settings.rubrics[rubric.name],
+        method={"verb": "judge", "strip_reasoning": settings.strip_reasoning},
+        questions=questions,
+        stated=_counts(overall),
+        incident=_incident(report.incident, overall),
+        reasons=rubric.failures,
+    ).load()
+
+
+def _question(  # noqa: PLR0917 - what two records have in common
+    suite: Suite,
+    name: str,
+    text: str,
+    category: str,
+    status: QuestionStatus,
+    answer: str | None,
+    reason: str,
+    votes: Sequence[JudgeVote],
+    *,
+    code: str = "",
+) -> QuestionResult:
+    measured = status.measured
+    return QuestionResult(
+        id=name,
+        question=text,
+        tags=[category] if category else [],
+        cluster=conversation_of(name) if suite == "locomo" else None,
+        verdict=status,
+        passed=status is QuestionStatus.CORRECT,
+        score=float(status is QuestionStatus.CORRECT) if measured else None,
+        answer=answer,
+        latency_ms=None,
+        timings=None,
+        citations=[],
+        ranking=[],
+        trace=None,
+        error=None if measured else Failure(code=code or status.value, message=reason),
+        reason=reason if measured else "",
+        judges=list(votes),
+    )
+
+
+def _counts(accuracy: Accuracy) -> tuple[int, int, int]:
+    return accuracy.expected, accuracy.measured, accuracy.correct
+
+
+def _incident(incident: Incident | None, overall: Accuracy) -> Incident | None:
+    """The incident of a subject; one that was measured whole before it is not concerned."""
+    return None if overall.measured == overall.expected else incident
+
+
+def _read(
+    path: Path, report: type[_Report], line: type[_Line], stage: str
+) -> tuple[_Report, list[_Line]]:
+    """The report of a result and its lines of one stage."""
+    try:
+        # pydantic's own parser refuses half of a surrogate pair, which a reply may have.
+        rows = map(json.loads, read_lines(path))
+        lines = [line.model_validate(row) for row in rows if row.get("stage") == stage]
+        return report.model_validate(json.loads(read_head(path))), lines
+    except ValidationError as error:
+        raise _unreadable(path, first_fault(error)) from error
+    except (ValueError, OSError, RecursionError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: Path, excerpt: str) -> UsageError:
+    return UsageError(
+        f"{path} is not a result with its answers",
+        code="result_unreadable",
+        hint="give results/runs/<run-id>/result.json, the run's folder or its id; the file of"
+        " --json has no answers",
+        excerpt=excerpt,
+    )
