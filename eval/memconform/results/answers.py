@@ -1,12 +1,8 @@
 """Results of `answer`, one run for each arm, and of `judge longmemeval` and `judge locomo`, one
 for each rubric."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
 
 from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport
 from memconform.bench.qa.records import Accuracy, Judgement, QaReport, RubricReport
@@ -15,18 +11,14 @@ from memconform.datasets.answer_keys import Suite
 from memconform.datasets.locomo import conversation_of
 from memconform.errors import UsageError
 from memconform.parity.loaded_runs import LoadedRun
-from memconform.records import Failure, Incident, Record
-from memconform.results.scored_run import DAEMONS_READER, ScoredRun
+from memconform.records import Failure, Incident
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun, read_lines_of
 from memconform.runs.results import QuestionResult
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import ROW_MARK
-from memconform.storage.result_file import read_head, read_lines
-from memconform.validation import first_fault
 
 _NAMES: dict[Suite, str] = {"longmemeval": "LongMemEval", "locomo": "LoCoMo"}
-_Report = TypeVar("_Report", bound=Record)
-_Line = TypeVar("_Line", bound=Record)
 
 
 def read_answers(path: Path) -> dict[str, LoadedRun]:
@@ -36,7 +28,7 @@ def read_answers(path: Path) -> dict[str, LoadedRun]:
         UsageError: if it is unreadable, or its figures are not those of its answers
             (`result_unreadable`).
     """
-    report, records = _read(path, AnswerReport, AnswerRecord, "answer")
+    report, records = read_lines_of(path, AnswerReport, AnswerRecord, "answer")
     return {
         arm.name: _arm(path, report, arm, [each for each in records if each.arm == arm.name])
         for arm in report.arms
@@ -92,7 +84,7 @@ def read_judgements(path: Path) -> dict[str, LoadedRun]:
 
     Also if no rubric was applied (`result_unreadable`).
     """
-    report, records = _read(path, QaReport, Judgement, "judgement")
+    report, records = read_lines_of(path, QaReport, Judgement, "judgement")
     if not report.rubrics:
         raise UsageError(
             f"{path} has no judgements: `judge locomo` compared words alone",
@@ -194,28 +186,3 @@ def _counts(accuracy: Accuracy) -> tuple[int, int, int]:
 def _incident(incident: Incident | None, overall: Accuracy) -> Incident | None:
     """The incident of a subject; one that was measured whole before it is not concerned."""
     return None if overall.measured == overall.expected else incident
-
-
-def _read(
-    path: Path, report: type[_Report], line: type[_Line], stage: str
-) -> tuple[_Report, list[_Line]]:
-    """The report of a result and its lines of one stage."""
-    try:
-        # pydantic's own parser refuses half of a surrogate pair, which a reply may have.
-        rows = map(json.loads, read_lines(path))
-        lines = [line.model_validate(row) for row in rows if row.get("stage") == stage]
-        return report.model_validate(json.loads(read_head(path))), lines
-    except ValidationError as error:
-        raise _unreadable(path, first_fault(error)) from error
-    except (ValueError, OSError, RecursionError) as error:
-        raise _unreadable(path, str(error)) from error
-
-
-def _unreadable(path: Path, excerpt: str) -> UsageError:
-    return UsageError(
-        f"{path} is not a result with its answers",
-        code="result_unreadable",
-        hint="give results/runs/<run-id>/result.json, the run's folder or its id; the file of"
-        " --json has no answers",
-        excerpt=excerpt,
-    )

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from memconform.bench.answering.records import ANSWER_SCHEMA
 from memconform.bench.qa.records import QA_SCHEMA
+from memconform.bench.wmb.records import SCORE_SCHEMA
 from memconform.errors import UsageError, nearest
 from memconform.parity.loaded_runs import LoadedRun, name_runs, read_run
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
 from memconform.replay.stored import result_files
 from memconform.results.answers import read_answers, read_judgements
 from memconform.results.replays import read_replay
+from memconform.results.wmb_scores import read_wmb_score
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import has_lines, schema_of
@@ -20,9 +22,10 @@ SCORED: Mapping[str, Callable[[Path], dict[str, LoadedRun]]] = {
     ANSWER_SCHEMA: read_answers,
     LME_SCHEMA: read_replay,
     QA_SCHEMA: read_judgements,
+    SCORE_SCHEMA: read_wmb_score,
 }
 """By schema, what reads the subjects of a result that `run` did not write."""
-WITH_LINES = (ANSWER_SCHEMA, QA_SCHEMA)
+WITH_LINES = (ANSWER_SCHEMA, QA_SCHEMA, SCORE_SCHEMA)
 """Those whose answers are behind the report, and missing in the file of `--json`."""
 
 

@@ -1,16 +1,20 @@
 """One subject of a stored result in the form of a run: an SDK, an arm, answers under a rubric."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from memconform.bench.digests import digest_of_names
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.plurals import plural
-from memconform.records import Incident
+from memconform.records import Incident, Record
 from memconform.runs.results import (
     DaemonRecord,
     LatencySummary,
@@ -23,7 +27,11 @@ from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin
+from memconform.storage.result_file import read_head, read_lines
+from memconform.validation import first_fault
 
+_Report = TypeVar("_Report", bound=Record)
+_Line = TypeVar("_Line", bound=Record)
 SCENARIO = "scored-answers"
 DAEMONS_READER = "the daemon's own reader"
 
@@ -155,5 +163,34 @@ def contradiction(path: Path, excerpt: str) -> UsageError:
         f"{path} contradicts itself",
         code="result_unreadable",
         hint="give the result as memconform wrote it: results/runs/<run-id>/result.json",
+        excerpt=excerpt,
+    )
+
+
+def read_lines_of(
+    path: Path, report: type[_Report], line: type[_Line], stage: str
+) -> tuple[_Report, list[_Line]]:
+    """Read the report of a result, and its lines of one stage.
+
+    Raises:
+        UsageError: if it is unreadable (`result_unreadable`).
+    """
+    try:
+        # pydantic's own parser refuses half of a surrogate pair, which a reply may have.
+        rows = map(json.loads, read_lines(path))
+        lines = [line.model_validate(row) for row in rows if row.get("stage") == stage]
+        return report.model_validate(json.loads(read_head(path))), lines
+    except ValidationError as error:
+        raise _unreadable(path, first_fault(error)) from error
+    except (ValueError, OSError, RecursionError) as error:
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: Path, excerpt: str) -> UsageError:
+    return UsageError(
+        f"{path} is not a result with its answers",
+        code="result_unreadable",
+        hint="give results/runs/<run-id>/result.json, the run's folder or its id; the file of"
+        " --json has no answers",
         excerpt=excerpt,
     )

@@ -75,7 +75,8 @@ def has_lines(result: Path) -> bool:
 _REPORTS = "memconform report and memconform view show it"
 _ITSELF = "give the results that it compares"
 
-OTHER_RESULTS: Final = {
+WRITERS: Final = {
+    "result": ("run", "memconform parity, diff, report and view read it"),
     "bench-report": (
         "bench",
         "memconform parity compare and diff compare its rows; memconform view shows its queries",
@@ -112,12 +113,16 @@ OTHER_RESULTS: Final = {
     "wmb-journal": ("wmb score", "memconform wmb score --resume reads it"),
     "expansion": ("datasets expand", "memconform bench --expand reads the entries beside it"),
 }
-"""By the name of its schema: which command writes a file other than the result of `run`, and what
-reads it."""
+"""By the name of its schema: which command writes a file, and what reads it."""
 
 
 def require_result_of_run(*files: Path) -> None:
-    """Raise UsageError `result_unreadable` if one was written by another command than `run`.
+    """Raise UsageError `result_unreadable` if one was written by another command than `run`."""
+    require_schema("result", *files)
+
+
+def require_schema(expected: str, *files: Path) -> None:
+    """Raise UsageError `result_unreadable` if a command wrote one by another schema.
 
     Files that do not exist, or that no command has written, are ignored.
     """
@@ -126,8 +131,8 @@ def require_result_of_run(*files: Path) -> None:
         with suppress(OSError):
             schema = _schema_in_head(file) or ""
         name = schema.removeprefix("memconform/").partition("@")[0]
-        if name in OTHER_RESULTS:
-            command, readers = OTHER_RESULTS[name]
+        if name in WRITERS and name != expected:
+            command, readers = WRITERS[name]
             raise UsageError(
                 f"{file} was written by `memconform {command}`",
                 code="result_unreadable",

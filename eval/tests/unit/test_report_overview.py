@@ -450,7 +450,7 @@ _HEAD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _fuzz(**changes: Any) -> dict[str, Any]:
+def fuzz_report(**changes: Any) -> dict[str, Any]:
     return _HEAD | {
         "schema_version": "memconform/fuzz-report@1", "sdks": ["go"], "contract": "1", "seed": 1,
         "examples": 10, "requests": 50, "took_s": 1.0, "against": "oracle", "disagreement": None,
@@ -464,7 +464,7 @@ def _mutant(fate: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mutation(*fates: str, **changes: Any) -> dict[str, Any]:
+def mutation_report(*fates: str, **changes: Any) -> dict[str, Any]:
     return _HEAD | {
         "schema_version": "memconform/mutation-report@1", "sdk": "py", "contract": "1",
         "took_s": 1.0, "cases": 1, "cases_tried": 1, "left_out": 0,
@@ -476,13 +476,13 @@ def _mutation(*fates: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "grades"),
     [
-        (_fuzz(), {Grade.GOOD}),
-        (_fuzz(exit_code=3), {Grade.UNKNOWN}),
-        (_fuzz(examples=0), {Grade.UNKNOWN}),
-        (_mutation("killed"), {Grade.GOOD}),
-        (_mutation("killed", "survived"), {Grade.BAD}),
-        (_mutation("killed", "untestable"), {Grade.UNKNOWN}),
-        (_mutation(), {Grade.UNKNOWN}),
+        (fuzz_report(), {Grade.GOOD}),
+        (fuzz_report(exit_code=3), {Grade.UNKNOWN}),
+        (fuzz_report(examples=0), {Grade.UNKNOWN}),
+        (mutation_report("killed"), {Grade.GOOD}),
+        (mutation_report("killed", "survived"), {Grade.BAD}),
+        (mutation_report("killed", "untestable"), {Grade.UNKNOWN}),
+        (mutation_report(), {Grade.UNKNOWN}),
     ],
 )
 def test_only_what_was_measured_is_good(
@@ -496,7 +496,7 @@ def test_only_what_was_measured_is_good(
 
 def test_an_edited_mutation_score_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
-    path.write_text(json.dumps(_mutation("survived", killed=1)))
+    path.write_text(json.dumps(mutation_report("survived", killed=1)))
     with pytest.raises(UsageError):
         read([path])
 

@@ -86,6 +86,19 @@ class WmbVerdict(Record):
     votes: list[JudgeVote]
 
 
+class WmbOutcome(Record):
+    """How a question came out by the README's rules."""
+
+    stage: Literal["outcome"] = "outcome"
+    question: str
+    text: str
+    category: str
+    right: bool | None
+    """Null if it was not measured."""
+    reason: str
+    """Of the judges; or why it was not measured, as far as is known."""
+
+
 class QuestionFile(Record):
     """The questions of the benchmark."""
 

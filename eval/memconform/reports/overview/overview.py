@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel
 
 from memconform.bench.records import BenchReport
-from memconform.bench.wmb.records import WmbScore
+from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
 from memconform.conformance.mutation.results import MutationReport
 from memconform.conformance.results import ConformReport
 from memconform.errors import UsageError
@@ -39,6 +39,7 @@ from memconform.reports.overview.sources import (
 from memconform.reports.overview.subjects import subject
 from memconform.reports.progress import StepProgress
 from memconform.results.references import SCORED, read_subjects
+from memconform.results.wmb_scores import has_outcomes
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.provenance import ReportHeader
 from memconform.storage.writing import replacing
@@ -99,7 +100,9 @@ class StoredResults:
         return list(latest.values())
 
     def _read_source(self, source: Source) -> None:
-        if source.schema in (RESULT_SCHEMA, *SCORED):
+        if source.schema in (RESULT_SCHEMA, *SCORED) and (
+            source.schema != SCORE_SCHEMA or has_outcomes(source.path)
+        ):
             for run in read_subjects(source.path, source.pattern).values():
                 self._add_run(run, check=not source.named)
         if source.schema in ONE_DOCUMENT:

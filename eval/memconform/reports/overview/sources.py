@@ -23,7 +23,7 @@ from memconform.reports.machine import REPORT_SCHEMA
 from memconform.results.references import SCORED, WITH_LINES
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.folders import find_result, split_reference
-from memconform.storage.result_file import has_lines, require_result_of_run, schema_of
+from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
 from memconform.validation import first_fault
 
 ONE_DOCUMENT: dict[str, type[BaseModel]] = {
@@ -108,7 +108,9 @@ def _below(folder: Path) -> Iterator[Source]:
         except (ValueError, OSError, RecursionError):
             continue
         # The file of `answer --json` has no answers; the run's folder has them.
-        if schema in SHOWN and (schema not in WITH_LINES or has_lines(path)):
+        if schema in ONE_DOCUMENT or (
+            schema in SHOWN and (schema not in WITH_LINES or has_lines(path))
+        ):
             yield Source(path, schema, named=False)
 
 
@@ -139,7 +141,11 @@ def read_document(source: Source) -> BaseModel:
         # The result in a run's folder has its queries behind it.
         return read_report(source.path)
     try:
-        document = ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
+        content = source.path.read_bytes()
+        if source.schema == SCORE_SCHEMA and has_lines(source.path):
+            # The result in a run's folder has its verdicts behind it.
+            content = read_head(source.path).encode()
+        document = ONE_DOCUMENT[source.schema].model_validate_json(content)
     except ValidationError as error:
         raise unreadable(source.path, first_fault(error)) from error
     except OSError as error:
