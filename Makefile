@@ -5,7 +5,7 @@ CORE := .venv/.core
 STAMP := .venv/.ready
 # Modules are compiled on first import: compiling all of them took two fifths of the installation time.
 # What most verbs import is compiled at once, or each start would, where PYTHONDONTWRITEBYTECODE is set.
-COMPILED := memconform.cli.main, memconform.cli.execute_run, memconform.cli.execute_doctor, memconform.cli.execute_conform
+COMPILED := memconform.cli.start, memconform.cli.main, memconform.cli.execute_run, memconform.cli.execute_doctor, memconform.cli.execute_conform
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results

@@ -12,7 +12,7 @@ def main() -> None:
         distribution("memconform")
     except PackageNotFoundError:
         _start_again_in_venv()
-    from memconform.cli.main import main as memconform  # noqa: PLC0415 - importable only now
+    from memconform.cli.start import main as memconform  # noqa: PLC0415 - importable only now
 
     sys.argv.insert(1, "run")
     memconform()

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from memconform.errors import UsageError
-from memconform.redaction import hide_credentials, without_credentials
+from memconform.redaction import hide_credentials, hide_header, without_credentials
 
 _PORTS = {"http": 80, "https": 443}
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -27,6 +27,16 @@ _LOOPBACK_NAMES = (
 )
 """What Linux distributions call loopback in /etc/hosts."""
 _HOST = re.compile(r"[^\s/?#@\\\"'<>^`{|}%\x00-\x20\x7f\[\]:]+")
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OWN_HEADERS = frozenset(
+    (
+        *("host", "content-length", "content-encoding", "transfer-encoding", "te", "trailer"),
+        *("connection", "keep-alive", "proxy-connection", "upgrade", "expect", "http2-settings"),
+    )
+)
+"""Headers of one message or connection (RFC 9110, sections 7.6 to 10.1). With a wrong one, a
+server waits for more bytes than are sent, or takes the rest for the next request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,37 @@ def split_address(address: str) -> tuple[str, str, int]:
         except UnicodeError as error:
             raise ValueError("no host name") from error
     return parts.scheme, host, port
+
+
+class HeaderError(ValueError):
+    """A header cannot be sent; the message follows the name of the flag or variable."""
+
+    hint = "write 'Name: value', in printable ASCII"
+
+
+def split_header(text: str) -> tuple[str, str]:
+    """The name and value of a header `Name: value`; the value is hidden from output.
+
+    Raises:
+        HeaderError: if it is not one, or is not the user's to set; no value is shown.
+    """
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    hide_header(name if colon else "", value if colon else text.strip())
+    if not colon:
+        raise HeaderError("is not a header: there is no colon")
+    if not name:
+        raise HeaderError("is not a header: there is no name before the first colon")
+    if not _HEADER_NAME.fullmatch(name):
+        raise HeaderError("is not a header: no name has the characters before its colon")
+    if not (value.isascii() and value.isprintable()):
+        raise HeaderError(f"{name} is not a header: its value is not printable ASCII")
+    if name.lower() in _OWN_HEADERS:
+        error = HeaderError(f"{name} cannot be given: HTTP itself sets it for each request")
+        error.hint = f"leave {name} out" + (
+            "; the host is that of the address" if name.lower() == "host" else ""
+        )
+        raise error
+    return name, value
 
 
 def proxy_for(address: str, env: Mapping[str, str]) -> Proxy | None:

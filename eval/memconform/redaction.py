@@ -6,10 +6,13 @@ How a secret is masked depends on its length, because short strings also occur b
 | --- | --- |
 | 8 and more | anywhere, also inside words |
 | 4 to 7 | as a whole word that is not part of a path, a date or a number |
-| 1 to 3 | as a whole value: an entire string, quoted, or after `:` or `=` |
+| 1 to 3 | as the value of its header or variable: after that name |
 
-Words of the result format (`true`, `bm25`) are never masked, because masking them would break
-results.
+The value of a header whose name suggests no secret is masked only after that name if it has 7
+characters or fewer: a tenant `1` or a stage `smoke` is no secret, and masking it everywhere would
+break results, which have such words of their own.
+
+Words of the result format (`true`, `bm25`) are masked after such a name alone for the same reason.
 
 Encoded forms are masked too: JSON, `\uXXXX`, `\xXX`, octal and percent escapes of any of the
 characters, hexadecimal, base64 at every alignment, UTF-16. A secret that was encoded twice is not
@@ -54,12 +57,16 @@ VOCABULARY = frozenset(
 """Words of the result format, without which results cannot be read again; they are public."""
 
 _secrets: set[str] = set()
+_named: set[tuple[str, str]] = set()
+"""Names in lower case, and values that are masked after these alone."""
 
 _NAMES = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
     r"|(?<![A-Z0-9])(?:PWD|PAT|AUTH|DSN)(?![A-Z0-9])",
     re.IGNORECASE,
 )
+_CREDENTIALS = re.compile(rf"{_NAMES.pattern}|authorization|cookie", re.IGNORECASE)
+"""Names of headers whose values are secrets."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?<![^\s\"'=])[^\s:/@\"'=]+:[^\s@/\"']+(?=@[\w\[(])")
 _KEY_VALUE = re.compile(
     r"(?i)(?<![a-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
@@ -67,13 +74,20 @@ _KEY_VALUE = re.compile(
 )
 
 
-def hide(secret: str) -> None:
-    """Mask `secret` in everything that is written from now on."""
+def hide(secret: str, name: str = "", *, shortest: int = WORD) -> None:
+    """Mask `secret` in everything that is written from now on.
+
+    If it has fewer characters than `shortest`, or is a word of the result format, only as the
+    value of the header or variable `name`.
+    """
     # A PEM key may be printed line by line.
     lines = [line for line in secret.splitlines() if len(line) >= ANYWHERE]
-    new = {part for part in (secret, secret.strip(), *lines) if part.strip()} - VOCABULARY
-    if not new <= _secrets:
+    parts = {part for part in (secret, secret.strip(), *lines) if part.strip()}
+    new = {part for part in parts if len(part.strip()) >= shortest} - VOCABULARY
+    named = {(name.lower(), part) for part in parts - new if name}
+    if not (new <= _secrets and named <= _named):
         _secrets.update(new)
+        _named.update(named)
         _patterns.cache_clear()
 
 
@@ -93,13 +107,14 @@ def hide_credentials(value: str) -> None:
         hide(password.strip("\"'{}"))
 
 
-def hide_header(value: str) -> None:
+def hide_header(name: str, value: str) -> None:
     """Hide a header's value, and the credentials that follow an authentication scheme."""
-    hide(value)
+    shortest = WORD if _CREDENTIALS.search(name) else ANYWHERE
+    hide(value, name, shortest=shortest)
     scheme, space, credentials = value.partition(" ")
     if not space or " " in credentials:
         return
-    hide(credentials)
+    hide(credentials, shortest=shortest)
     if scheme.lower() == "basic":
         try:
             userinfo = base64.b64decode(credentials, validate=True).decode()
@@ -120,10 +135,19 @@ def redact_bytes(data: bytes) -> bytes:
     patterns = _patterns()
     if patterns is None:
         return data
-    anywhere, bounded = patterns
-    clean = anywhere.sub(MASK.encode(), data)
-    clean = bounded.sub(MASK.encode(), clean) if bounded else clean
-    return _redact_escaped(clean, [anywhere, bounded] if bounded else [anywhere])
+    clean = data
+    for pattern in patterns:
+        clean = pattern.sub(_masked_match, clean)
+    return _redact_escaped(clean, patterns)
+
+
+def _span(match: re.Match[bytes]) -> tuple[int, int]:
+    """What to mask of a match: its group if it has one, which is at its end."""
+    return match.span(match.lastindex or 0)
+
+
+def _masked_match(match: re.Match[bytes]) -> bytes:
+    return match[0][: _span(match)[0] - match.start()] + MASK.encode()
 
 
 def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
@@ -132,9 +156,8 @@ def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
     Joined, the pieces equal `redact_bytes` of the whole file.
     """
     # An escape takes up to twelve bytes per letter.
-    reach = 16 * max(
-        (len(secret.encode("utf-8", "surrogatepass")) for secret in _secrets), default=1
-    )
+    texts = (*_secrets, *(f"{name}{value}{_SPACE * 2}" for name, value in _named))
+    reach = 16 * max((len(text.encode("utf-8", "surrogatepass")) for text in texts), default=1)
     buffer = b""
     while chunk := source.read(size):
         buffer += chunk
@@ -179,6 +202,9 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
         for key, item in value.items():
+            if _is_named(key, item):
+                clean[key] = MASK
+                continue
             name = masked_key = _redact_key(key)
             while name in clean:
                 name = f"{masked_key} {len(clean)}"  # two secrets stay two keys
@@ -191,21 +217,32 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
 
 def hides(text: str) -> bool:
     """Whether a text would be masked, and so be another text in a result."""
-    return bool(_secrets) and redact_values(text) != text
+    return hides_anything() and redact_values(text) != text
 
 
 def hides_anything() -> bool:
     """Whether any secret is registered."""
-    return bool(_secrets)
+    return bool(_secrets or _named)
 
 
 def forget() -> None:
     """Forget all secrets; for tests."""
     _secrets.clear()
+    _named.clear()
     _patterns.cache_clear()
 
 
 _FIELD = re.compile(r"[a-z][a-z0-9]{0,15}(?:[_@-][a-z0-9]{1,15})*")
+
+
+def _is_named(key: Any, value: Any) -> bool:  # noqa: ANN401 - whatever JSON can hold
+    # Fields of ours are in lower case, without hyphens: a header may have the name of one.
+    return (
+        isinstance(key, str)
+        and isinstance(value, str)
+        and ("-" in key or not key.islower())
+        and (key.lower(), value.strip()) in _named
+    )
 
 
 def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
@@ -218,30 +255,39 @@ _BASE64_END = rb"[A-Za-z0-9+/_-]?={0,2}"
 """The last base64 letter holds bits of the secret's last byte."""
 
 
+_SPACE = " " * 20
+"""More white space than there is between a name and its value, quotes included."""
+
+
 @cache
-def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None:
-    """Compile the pattern of forms masked anywhere, and that of forms that must stand alone."""
-    if not _secrets:
+def _patterns() -> list[re.Pattern[bytes]] | None:
+    """Compile the patterns of what is masked anywhere, as a word, and after its name."""
+    if not hides_anything():
         return None
-    anywhere, words, values = set[bytes](), set[bytes](), set[bytes]()
+    anywhere, words = set[bytes](), set[bytes]()
     for secret in _secrets:
         forms = _text_forms(secret)
         if len(secret) >= ANYWHERE:
             anywhere |= {re.escape(form) for form in forms}
         else:
-            (words if len(secret) >= WORD else values).update(forms)
+            words |= forms
         anywhere |= _binary_forms(secret)
-    bounded = []
+    patterns = [re.compile(_any_of(anywhere), re.DOTALL)] if anywhere else []
     if words:
-        bounded.append(rb"(?<![\w./-])(?:%s)(?![\w/-]|[.:]\w)" % _any_of(map(re.escape, words)))
-    if values:
-        short = _any_of(map(re.escape, values))
-        bounded.append(rb"(?<=[\"'])(?:%s)(?=\\*[\"'])" % short)
-        bounded.append(rb"(?<=[:=])(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
-        bounded.append(rb"(?<=[:=] )(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
-    # `(?!)` never matches; it stands in when no form is masked anywhere.
-    unbounded = re.compile(_any_of(anywhere) or rb"(?!)", re.DOTALL)
-    return unbounded, re.compile(b"|".join(bounded)) if bounded else None
+        plain = _any_of(map(re.escape, words))
+        patterns.append(re.compile(rb"(?<![\w./-])(?:%s)(?![\w/-]|[.:]\w)" % plain))
+    if _named:
+        patterns.append(re.compile(_any_of(_after_name(*pair) for pair in _named)))
+    return patterns
+
+
+def _after_name(name: str, value: str) -> bytes:
+    """The pattern of a value, its only group, as `NAME: VALUE`, `NAME=VALUE` or a JSON field."""
+    most = len(_SPACE) // 2
+    between = rb"[\\\"']{0,%d}[ \t]{0,%d}[:=,][ \t]{0,%d}[\\\"']{0,%d}" % ((most,) * 4)
+    forms = _any_of(map(re.escape, _text_forms(value)))
+    named = rb"(?<![\w-])(?i:%s)" % re.escape(name.encode("utf-8", "surrogatepass"))
+    return named + between + rb"(%s)(?![\w-])" % forms
 
 
 def _any_of(patterns: Iterable[bytes]) -> bytes:
@@ -302,7 +348,7 @@ def _unescape(escape: bytes) -> bytes:
     return _CONTROLS.get(code, code)
 
 
-def _redact_escaped(data: bytes, patterns: list[re.Pattern[bytes]]) -> bytes:
+def _redact_escaped(data: bytes, patterns: Iterable[re.Pattern[bytes]]) -> bytes:
     """Mask secrets of which any number of characters are escaped."""
     decoded = bytearray()
     # Offsets of each unescaped run and of each escape: `starts` in the decoded bytes, `places` and
@@ -333,7 +379,7 @@ def _redact_escaped(data: bytes, patterns: list[re.Pattern[bytes]]) -> bytes:
         return ends[run] if end else places[run]
 
     clean = data
-    spans = [match.span() for pattern in patterns for match in pattern.finditer(decoded)]
+    spans = [_span(match) for pattern in patterns for match in pattern.finditer(decoded)]
     for first, last in reversed(_merged(spans)):
         clean = (
             clean[: place(first, end=False)]

@@ -9,8 +9,10 @@ from memconform.client.timing import Timeouts
 from memconform.contract.core import Version
 from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.limits import explained
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
+from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.runs.preflight import read_version
 from memconform.storage.folders import DaemonFolder
@@ -41,7 +43,8 @@ async def daemon_session(
     """Start a daemon in a new folder, and stop it on exit; its log stays, and its state does not.
 
     Raises:
-        DaemonError: if it does not start, or leaves a process behind.
+        DaemonError: if it does not start, or leaves a process behind. One that is raised in the
+            block, too, is `explained`.
         ResultsError: if the folder exists, or cannot be created (`results_unwritable`).
     """
     folder = DaemonFolder(launch.folder)
@@ -63,6 +66,12 @@ async def daemon_session(
                 yield DaemonSession(launch, daemon, client, monitor, version)
             finally:
                 monitor.close()
+    except DaemonError as error:
+        # Now: without the daemon's state, the disk is no longer full.
+        cause = explained(error, launch.folder)
+        if cause is error:
+            raise
+        raise cause from error
     finally:
         folder.redact_log()
         folder.drop_state()

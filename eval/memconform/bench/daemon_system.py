@@ -18,7 +18,6 @@ from memconform.client.failures import CallError, DaemonFailedError
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.limits import allow_files
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
@@ -93,7 +92,6 @@ class DaemonSystem:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RunningSystem]:
-        allow_files(self.concurrency)
         async with daemon_session(
             self.runner,
             Launch(run_id=self.run_id, folder=self.folder, sampled=True),

@@ -1,8 +1,6 @@
 """Measures how much of every latency is due to the harness itself."""
 
 import secrets
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from memconform.client.client import ContractClient
 from memconform.contract.core import SearchRequest
@@ -11,6 +9,7 @@ from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
 from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.temporary import temporary_folder
 
 _SEARCHES = 200
 _NULL = Manifest(
@@ -29,8 +28,7 @@ async def overhead() -> QuantileSummary | None:
     """
     request = SearchRequest(query="null", mode=Mode.BM25)
     latencies = []
-    with TemporaryDirectory(prefix="memconform-null-") as path:
-        folder = Path(path)
+    with temporary_folder("memconform-null-") as folder:
         launch = Launch(run_id=f"null-{secrets.token_hex(4)}", folder=folder)
         async with (
             ManifestRunner(_NULL, folder).serve(launch) as server,

@@ -30,6 +30,7 @@ from memconform.cli.values import (
     request_headers,
 )
 from memconform.daemons.availability import SkippedSdk
+from memconform.daemons.limits import allow_files
 from memconform.daemons.runner import Progress
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
@@ -70,7 +71,8 @@ async def plan_bench(
         adapters: makes further systems, given the run's folder.
 
     Raises:
-        UsageError: if a flag or a file is invalid, or flags contradict each other.
+        UsageError: if a flag or a file is invalid, flags contradict each other, or too few files
+            may be open.
         NothingSelectedError: if no query is selected.
         DaemonError: if an SDK that was named cannot be built.
     """
@@ -78,17 +80,15 @@ async def plan_bench(
         raise UsageError(
             "no system to measure", code="no_system", hint="give --sdk all, --system or --log"
         )
+    if options.sdk:
+        # Once, before a large benchmark is read, and before an SDK is built.
+        allow_files(options.concurrency)
     strategies = searched_strategies(options)
     variables = daemon_variables(service_variables(options))
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
     benchmark = _benchmark(options)
-    if options.join is not None and options.keys is None:
-        raise UsageError("--join needs --keys", code="bad_option", hint="add --keys FILE")
-    if options.keys is not None:
-        join = options.join or "separate"
-        keys = read_keys(options.keys)
-        benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
+    _add_keys(options, benchmark)
     logs = read_logs(options)
     selection = _selection(options)
     chosen = None
@@ -158,6 +158,16 @@ async def plan_bench(
         folder.remove()
         raise
     return PreparedBench(plan, folder, resume_state, skipped)
+
+
+def _add_keys(options: BenchOptions, benchmark: Benchmark) -> None:
+    """Expand the items of a benchmark by the texts of --keys."""
+    if options.join is not None and options.keys is None:
+        raise UsageError("--join needs --keys", code="bad_option", hint="add --keys FILE")
+    if options.keys is not None:
+        join = options.join or "separate"
+        keys = read_keys(options.keys)
+        benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
 
 
 def _benchmark(options: BenchOptions) -> Benchmark:

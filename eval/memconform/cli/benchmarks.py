@@ -16,7 +16,7 @@ from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
-from memconform.datasets.sources import load_sources
+from memconform.datasets.sources import find_data, load_sources
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -66,6 +66,10 @@ class BenchmarkInfo(BaseModel):
     """Items and queries that could not be read or resolved, with reasons."""
 
 
+def _located(_: click.Context, __: click.Parameter, named: str) -> Path:
+    return find_data(named)
+
+
 _READING = "How to read the benchmark"
 
 _OPTIONS = (
@@ -95,7 +99,7 @@ _OPTIONS = (
         show_default="recognized by content",
         help="Format of PATH; `datasets list` shows the formats and their options.",
     ),
-    click.argument("path", type=click.Path(path_type=Path)),
+    click.argument("path", callback=_located),
 )
 
 _INVALID = {ExitCode.USAGE: "usage, or an invalid or unknown benchmark"}
@@ -112,6 +116,7 @@ def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
     "info",
     cls=Command,
     examples=(
+        "memconform datasets info lme",
         "memconform datasets info locomo10.json --level session",
         "memconform datasets info mine.json --verbose",
     ),
@@ -129,7 +134,10 @@ def info_command(
     verbose: bool,
     **format_options: str | None,
 ) -> None:
-    """Read a whole benchmark and count what it contains."""
+    """Read a whole benchmark and count what it contains.
+
+    PATH is a file or folder, or a name that `datasets list` shows.
+    """
     info = _count(open_benchmark(path, name, format_options))
     if json_file != "-":
         _show_benchmark(info, verbose=verbose)

@@ -39,6 +39,7 @@ from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case, show_checks
 from memconform.storage.bodies import BodyFiles
+from memconform.storage.temporary import temporary_folder
 
 _WHICH = "Which checks"
 _PAGE = 20
@@ -327,10 +328,8 @@ async def _replay(entry: CaseVariant, references: list[str], variables: dict[str
 
 
 async def _run_once(entry: CaseVariant, runner: SdkRunner) -> CaseRun:
-    with tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder:
-        async with Fixture(
-            runner, entry.case.daemon, Path(folder), f"replay-{runner.name}"
-        ) as fixture:
+    with temporary_folder("memconform-") as folder:
+        async with Fixture(runner, entry.case.daemon, folder, f"replay-{runner.name}") as fixture:
             try:
                 await fixture.prepare()
             except UntestableError as error:

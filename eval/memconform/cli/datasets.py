@@ -19,7 +19,7 @@ from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.probing import searchable_text
 from memconform.parity.paired_comparison import ALPHA
 from memconform.printing.output import echo
-from memconform.printing.plurals import plural
+from memconform.printing.plurals import listed, plural
 from memconform.stats.clustered_pairs import fewest_clusters
 
 
@@ -94,7 +94,10 @@ def _show(report: LintReport) -> None:
             f"5 random documents pass one of {plural(report.retrievable, 'question')} with a"
             f" probability of {report.chance:.2%} on average, {report.highest_chance:.2%} at most"
         )
-    if report.fewest_distractors is not None:
+    if report.without_distractor:
+        names = listed(report.without_distractor)
+        echo(f"without a distractor, as no other document comes close: {names}")
+    elif report.fewest_distractors is not None:
         echo(f"each question has at least {plural(report.fewest_distractors, 'distractor')}")
     if report.clusters is not None:
         fewest = fewest_clusters(ALPHA)

@@ -24,6 +24,7 @@ from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
+from memconform.storage.temporary import remove_folder
 from memconform.storage.writing import redact_file
 
 
@@ -105,7 +106,7 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
         if failures:
             _keep_logs(Path(folder))
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(Path(folder))
     if block := toml(helpful):
         where = "the sdk.toml" if runner.managed else "an sdk.toml with [serve] url"
         for line in ("", f"These lines in {where} would help (docs/DIALECTS.md):", ""):

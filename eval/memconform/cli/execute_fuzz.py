@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -41,6 +40,7 @@ from memconform.reports.fuzzing import (
 from memconform.reports.progress import StepProgress
 from memconform.storage.bodies import BodyFiles
 from memconform.storage.provenance import Origin
+from memconform.storage.temporary import temporary_folder
 from memconform.storage.writing import replacing
 
 
@@ -89,8 +89,7 @@ async def _fuzz(
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     profiles = set.intersection(*(set(runner.profiles) for runner in runners))
     stop = threading.Event()
-    temporary = tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True)
-    folder = Path(stack.enter_context(temporary))
+    folder = stack.enter_context(temporary_folder("memconform-"))
     most = None if options.seconds else options.most_examples
     with StepProgress("programs", most, quiet=options.quiet) as console:
         targets = await stack.enter_async_context(session.serve_sdks(runners, folder))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memconform.cli.events import dispatch
-from memconform.cli.interrupts import cancel_on_signals, interrupt_on_signals, run_to_end
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec
 from memconform.cli.lme_checks import require_consistent
 from memconform.cli.lme_models import ReplayModels, replay_models
@@ -95,8 +95,6 @@ def tri(options: LmeOptions) -> ExitCode:
 
 def _replay(options: LmeOptions, kind: str) -> ExitCode:
     configure_logs(options.log_level)
-    # The file is read before the loop begins, which takes a while.
-    interrupt_on_signals()
     started = datetime.now(UTC)
     require_consistent(options)
     models = replay_models(options)

@@ -120,7 +120,17 @@ class Command(click.Command):
         self.exit_codes = {code: codes[code] for code in sorted(codes)}
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Carry the command out; if an option writes to standard output, nothing else does."""
+        """Carry the command out; if an option writes to standard output, nothing else does.
+
+        Raises:
+            click.UsageError: for --dry-run beside a file for the report, which it has none of.
+        """
+        file = ctx.meta.get(ON_STDOUT, "--json" if ctx.params.get("json_file") else "")
+        if ctx.params.get("dry_run") and file:
+            raise click.UsageError(
+                f"--dry-run asks nothing, so {file} has no report to write: give one of the two",
+                ctx,
+            )
         with reserved_stdout() if ON_STDOUT in ctx.meta else nullcontext():
             return super().invoke(ctx)
 

@@ -27,13 +27,6 @@ def run_to_end(work: Coroutine[Any, Any, _Result]) -> _Result:
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def interrupt_on_signals() -> None:
-    """Raise KeyboardInterrupt on SIGTERM and hang-up too, until `cancel_on_signals` is called."""
-    for number in _INTERRUPTS:
-        if not _is_ignored_hang_up(number):
-            signal.signal(number, signal.default_int_handler)
-
-
 def cancel_on_signals() -> None:
     """Cancel the current task on the first Ctrl-C, SIGTERM or hang-up, so that results are written.
 

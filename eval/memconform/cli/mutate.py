@@ -1,7 +1,6 @@
 """`memconform mutate`."""
 
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Sequence
@@ -52,6 +51,7 @@ from memconform.reports.mutation import (
     show_survivors,
 )
 from memconform.storage.provenance import Origin
+from memconform.storage.temporary import temporary_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +215,14 @@ async def _run_score(
     tried = 0
     results: dict[str, MutantResult] = {}
     with (
-        tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as state,
+        temporary_folder("memconform-") as state,
         MutationConsole(len(selected), quiet=options.quiet) as console,
     ):
         events = score(
             lambda: find_runner(options.sdk[0], folder),
             selected,
             entries,
-            folder=Path(state),
+            folder=state,
             daemons=options.daemons,
         )
         async with aclosing(events):

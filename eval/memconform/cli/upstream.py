@@ -1,6 +1,7 @@
 """`memconform upstream`."""
 
 import codecs
+import errno
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 from pydantic import ValidationError
 
 from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.daemons.ports import loopback_host
 from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
@@ -18,6 +20,8 @@ from memconform.upstream.serve import listen, serve
 from memconform.validation import first_fault
 
 _SERVER = "Server"
+_NO_HOST = "write localhost:PORT, or an address of this machine"
+_HINTS = {errno.EADDRINUSE: "try port 0", errno.EACCES: "try port 0, or one above 1023"}
 
 
 @click.command(
@@ -31,9 +35,9 @@ _SERVER = "Server"
 @option(
     "--addr",
     group=_SERVER,
-    default="127.0.0.1:18860",
+    default="localhost:18860",
     metavar="HOST:PORT",
-    help="Address to listen on; port 0 is a free one.",
+    help="Address to listen on; port 0 is a free one, localhost the loopback address.",
 )
 @option(
     "--script",
@@ -61,10 +65,13 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
             f"--addr {addr} is not an address", code="bad_addr", hint="write HOST:PORT"
         )
     try:
-        listener, address = listen(host.strip("[]"), int(port))
+        host = loopback_host() if host == "localhost" else host.strip("[]")
+        listener, address = listen(host, int(port))
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {addr}: {error.strerror}", code="bad_addr", hint="try port 0"
+            f"cannot listen on {addr}: {error.strerror}",
+            code="bad_addr",
+            hint=_HINTS.get(error.errno or 0, _NO_HOST),
         ) from error
 
     def started() -> None:

@@ -9,11 +9,11 @@ from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import UsageError
-from memconform.redaction import hide, hide_header
+from memconform.network import HeaderError, split_header
+from memconform.redaction import hide
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def daemon_variables(values: Sequence[str]) -> dict[str, str]:
@@ -59,7 +59,7 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token)
+        hide(token, "Authorization")
         if not _is_header_value(token):
             raise UsageError(
                 f"{TOKEN_VARIABLE} is not a valid header value",
@@ -68,14 +68,10 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
             )
         headers["Authorization"] = f"Bearer {token}"
     for text in values:
-        name, colon, value = (part.strip() for part in text.partition(":"))
-        hide_header(value)
-        if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
-            raise UsageError(
-                f"--header {name} is not a header",
-                code="bad_header",
-                hint="write --header 'Name: value'",
-            )
+        try:
+            name, value = split_header(text)
+        except HeaderError as error:
+            raise UsageError(f"--header {error}", code="bad_header", hint=error.hint) from error
         headers[name] = value
     return headers
 

@@ -19,7 +19,7 @@ from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.program_files import program_identity, tool_identity
 from memconform.daemons.runner import Progress
-from memconform.errors import DaemonError, UsageError
+from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.printing.logs import Logger
 from memconform.user_cache import builds_folder
 
@@ -27,6 +27,9 @@ _log = Logger()
 
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
+_ANOTHER = "set XDG_CACHE_HOME to another folder that can be written"
+_DISK_BYTES = 32 << 20
+"""Of a build that failed: with less free, that is why. An environment of Python takes as much."""
 _UNAVAILABLE = 69
 """EX_UNAVAILABLE of sysexits.h: the exit status of a build that this machine cannot run."""
 _PROGRESS_SECONDS = 10
@@ -117,7 +120,8 @@ async def ensure_built(
     Raises:
         DaemonError: `toolchain_missing` if a required program is not on PATH; `build_failed` or
             `build_unavailable`, with the tail of the build log, if the build fails.
-        UsageError: `cache_unwritable` if the cache folder cannot be created.
+        UsageError: `cache_unwritable` if the cache folder cannot be created, or has a path that no
+            build can use; `disk_full`.
     """
     for program in manifest.requires:
         if shutil.which(program) is None:
@@ -137,7 +141,7 @@ async def ensure_built(
         raise UsageError(
             f"{cache}: {error.strerror}",
             code="cache_unwritable",
-            hint="builds are cached there; set XDG_CACHE_HOME to a writable folder",
+            hint=f"builds are cached there; {_ANOTHER}",
         ) from error
     waiting = f"waiting for another process that builds {manifest.name}"
     async with _locked(target.with_suffix(".lock"), lambda: progress(waiting)):
@@ -205,7 +209,23 @@ async def _run(name: str, build: Build, folder: Path, target: Path, progress: Pr
         raise _failed(name, outcome, log)
 
 
-def _failed(name: str, reason: str, log: Path) -> DaemonError:
+def _failed(name: str, reason: str, log: Path) -> MemconformError:
+    """The error of a build that failed: about its folder, if that is the likely cause."""
+    cache = log.parent
+    try:
+        str(cache).encode()
+    except UnicodeEncodeError:
+        return UsageError(
+            f"{cache}: {name} cannot be built there, because the path is not valid UTF-8",
+            code="cache_unwritable",
+            hint=f"{_ANOTHER}; the full log is in {log}",
+        )
+    if (free := shutil.disk_usage(cache).free) < _DISK_BYTES:
+        return UsageError(
+            f"{cache}: {name} cannot be built there, because {free >> 20} MiB are free",
+            code="disk_full",
+            hint=f"free space, or {_ANOTHER}; the full log is in {log}",
+        )
     return DaemonError(
         f"building {name} failed: {reason}",
         code="build_failed",

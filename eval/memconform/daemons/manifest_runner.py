@@ -154,7 +154,7 @@ class ManifestRunner(SdkRunner):
     def _hide(self, variables: dict[str, str]) -> None:
         for name, value in variables.items():
             if self._is_secret(name):
-                hide(value)
+                hide(value, name)
             # A variable that is not declared secret may still hold a URL with a password.
             hide_credentials(value)
 

@@ -274,7 +274,11 @@ def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]
             option or value (`bad_option`).
     """
     if not path.exists():
-        raise UsageError(f"{path} does not exist", code="dataset_missing", hint="check the path")
+        raise UsageError(
+            f"{path} does not exist",
+            code="dataset_missing",
+            hint="check the path, or give a name that `memconform datasets list` shows",
+        )
     known = formats()
     if name is not None and name not in known:
         raise UsageError(f"no format {name!r}", code="unknown_format", hint=nearest(name, known))

@@ -42,6 +42,8 @@ class LintReport:
     highest_chance: float | None
     fewest_distractors: int | None
     """The lowest number of distractors of any question."""
+    without_distractor: tuple[str, ...]
+    """Questions without one, which even a superficial retrieval answers; no fault."""
     tags: dict[str, int]
     clusters: int | None
     """The number of clusters, with questions that have none as clusters of their own; None if no
@@ -61,6 +63,7 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
     faults: list[LintFinding] = []
     chances: list[float] = []
     distractors: list[int] = []
+    without_distractor: list[str] = []
     tags: Counter[str] = Counter()
     clusters: Counter[str | None] = Counter()
     count = retrievable = 0
@@ -83,9 +86,7 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
             distractor_count = _distractor_count(question, holders, uncommon)
             distractors.append(distractor_count)
             if not distractor_count:
-                faults.append(
-                    LintFinding(question.id, "no distractor: no other document comes close")
-                )
+                without_distractor.append(question.id)
     return LintReport(
         questions=count,
         documents=len(documents),
@@ -93,6 +94,7 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
         chance=fmean(chances) if chances else None,
         highest_chance=max(chances, default=None),
         fewest_distractors=min(distractors, default=None),
+        without_distractor=tuple(without_distractor),
         tags=dict(tags.most_common()),
         clusters=len(set(clusters) - {None}) + clusters[None] if set(clusters) - {None} else None,
         faults=tuple(faults),

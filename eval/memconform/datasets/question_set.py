@@ -29,7 +29,13 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
     folder = corpus_of(dataset)
     if folder is None:
         expected = source.path.with_suffix("") / "corpus"
-        raise unfit(source.path, f"{expected} is missing", "put the documents of `evidence` there")
+        # A run seeds the reference answers of such a set, which are no haystack.
+        raise unfit(
+            source.path,
+            f"{expected} is missing: this is a question set, not a benchmark",
+            "put the documents of `evidence` there; `memconform datasets lint` describes a set"
+            " without them",
+        )
     items = tuple(_document(path, folder) for path in corpus_files(folder))
     item_ids = {item.id for item in items}
     dropped: list[DroppedEntry] = []

@@ -17,7 +17,7 @@ from pydantic import (
 
 from memconform.datasets.benchmarks import formats
 from memconform.datasets.files import PACKED, PieceReader, read_text
-from memconform.datasets.registry import shipped_folder
+from memconform.datasets.registry import sample, shipped, shipped_folder
 from memconform.errors import UsageError, nearest
 from memconform.user_cache import downloads_folder
 from memconform.validation import validation_faults
@@ -120,7 +120,8 @@ def fetched(name: str) -> Path | None:
 
 
 def find_data(named: str) -> Path:
-    """The path that `--data` means: the path itself, or that of a fetched source of this name.
+    """The path that `--data` means: the path itself, or that of what has this name, a set that
+    ships with the project or a fetched source.
 
     Raises:
         UsageError: if it is a source that was not fetched (`not_fetched`), or neither a path nor a
@@ -129,8 +130,11 @@ def find_data(named: str) -> Path:
     path = Path(named)
     if path.exists():
         return path
+    ships = shipped() | {"sample": sample()}
+    if named in ships:
+        return ships[named]
     if named not in known_sources():
-        if hint := nearest(named, known_sources()):
+        if hint := nearest(named, [*known_sources(), *ships]):
             raise UsageError(
                 f"{named} does not exist, and is no source", code="unknown_source", hint=hint
             )

@@ -119,7 +119,7 @@ class LlmSession:
             traits=traits,
             endpoint=where,
             provider=shared,
-            chat=open_model(name, where, traits),
+            chat=open_model(name, where, traits, shared.accepted),
             cache=cache or self.cache,
             deadline_s=deadline_s or self.policy.deadline_s,
         )

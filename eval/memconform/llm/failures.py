@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from memconform.llm.chat import LlmError, ModelUnusableError, RequestRejectedError, TransientError
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
+from memconform.llm.refusals import refusal_details
 from memconform.llm.settings import Endpoint
 from memconform.llm.unreachable import located, name_variables, path_failure, proxy_refusal
 
@@ -59,10 +60,6 @@ _MALFORMED = "LocalProtocolError"
 """What httpx raises for a header that HTTP does not have, once it has connected."""
 _SHOWN = 300
 """Characters of a service's message."""
-_OF_REQUEST = ("input", "body", "ctx", "request", "received")
-"""Keys under which an error repeats the request."""
-_DETAILS = 4_000
-"""Characters of a refusal in which the names of parameters are looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +83,7 @@ class ServiceError:
             status=status,
             answered=f"200 with the error {status}",
             text=_text_of(error),
-            details=_dumped(_without_request(body))[:_DETAILS],
+            details=refusal_details(body),
             retry_after_s=_retry_after(headers, error),
         )
 
@@ -109,9 +106,7 @@ class ServiceError:
             status=status,
             answered=str(error.status_code),
             text=text,
-            details=(_dumped(_without_request(body)) if body is not None else str(error))[
-                :_DETAILS
-            ],
+            details=refusal_details(str(error) if body is None else body),
             retry_after_s=_retry_after(error.response.headers, inner),
         )
 
@@ -190,7 +185,7 @@ def _translation(
             return proxy_refusal(endpoint, f"{failed.answered} {failed.text}")
         return located(failure_of(name, failed), endpoint, failed.status)
     cause = error.__cause__ or error
-    failure = path_failure(endpoint, cause, sent=current_transmission().sent)
+    failure = path_failure(endpoint, cause, current_transmission())
     return failure or _client_failure(name, error, library, endpoint)
 
 
@@ -252,16 +247,6 @@ def _text_of(error: object) -> str:
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
     return (f"{message}: {raw}" if raw else message)[:_SHOWN]
-
-
-def _without_request(body: Any) -> Any:  # noqa: ANN401 - whatever JSON was sent
-    """A body without what validators repeat of the request: its parameters were not refused."""
-    if isinstance(body, Mapping):
-        kept = {key: value for key, value in body.items() if key not in _OF_REQUEST}
-        return {key: _without_request(value) for key, value in kept.items()}
-    if isinstance(body, list):
-        return [_without_request(part) for part in body]
-    return body
 
 
 def _dumped(value: object) -> str:

@@ -26,6 +26,10 @@ class Transmission:
     """Whether the network was used, if only to connect."""
     sent: bool = False
     """Whether the client began to write the body. No service can charge for headers alone."""
+    connected: bool = False
+    """Whether a connection was made, to the service or to the proxy before it."""
+    tunnelled: bool = False
+    """Whether a proxy agreed to open a tunnel to the service."""
 
     @property
     def may_cost(self) -> bool:
@@ -35,10 +39,13 @@ class Transmission:
     def begin(self) -> None:
         """Note that a request is about to be made by a client that has `EVENT_HOOKS`."""
         self.observed, self.tried, self.sent = True, False, False
+        self.connected = self.tunnelled = False
 
     async def trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Take an event of httpcore's `trace` extension."""
         self.tried = True
+        self.connected |= event == "connection.connect_tcp.complete"
+        self.tunnelled |= event in ("proxy.start_tls.started", "socks.start_tls.started")
         # A proxy gets a request of its own before the tunnel to the service stands.
         is_tunnel = getattr(info.get("request"), "method", b"") == b"CONNECT"
         if event.endswith("send_request_body.started") and not is_tunnel:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from memconform.llm.chat import Completion, LlmError, ModelUnusableError, RequestRejectedError
@@ -55,37 +55,52 @@ class Parameters:
         return None
 
 
-_accepted: dict[tuple[str, str | None, str], Parameters] = {}
-"""By provider, address and model, and for the address alone by an empty model: what the service
-took last. One address may serve models of which each refuses another name."""
+@dataclass(frozen=True, slots=True)
+class AcceptedParameters:
+    """What the services of one provider take, as far as their refusals showed it."""
 
+    _known: dict[tuple[str | None, str], Parameters] = field(default_factory=dict)
+    """By address and model, and for the address alone by an empty model: what the service took
+    last. One address may serve models of which each refuses another name."""
 
-def accepted_parameters(name: ModelName, endpoint: Endpoint) -> Parameters:
-    """What the service took last, or else is known to take."""
-    for model in (name.model, ""):
-        if (known := _accepted.get((name.provider, endpoint.base_url, model))) is not None:
-            return known
-    # Compatible servers know the older name alone.
-    return Parameters("max_completion_tokens" if name.provider == "openai" else "max_tokens")
+    def of(self, name: ModelName, endpoint: Endpoint) -> Parameters:
+        """What the service took last, or else is known to take."""
+        for model in (name.model, ""):
+            if (known := self._known.get((endpoint.base_url, model))) is not None:
+                return known
+        # Compatible servers know the older name alone.
+        return Parameters("max_completion_tokens" if name.provider == "openai" else "max_tokens")
+
+    def remember(self, name: ModelName, endpoint: Endpoint, parameters: Parameters) -> None:
+        """Note what the service took, with a notice if replies are no longer constrained."""
+        before = self._known.get((endpoint.base_url, name.model))
+        if not parameters.schema and (before is None or before.schema):
+            _log.warning(
+                "the service refuses a JSON schema: replies are checked, but not constrained by it",
+                model=str(name),
+            )
+        self._known[endpoint.base_url, name.model] = parameters
+        self._known[endpoint.base_url, ""] = Parameters(parameters.limit)
 
 
 async def send_accepted(
     name: ModelName,
     endpoint: Endpoint,
     traits: ModelTraits,
+    accepted: AcceptedParameters,
     send: Callable[[Parameters], Awaitable[Completion]],
 ) -> Completion:
     """Send a request, and again with what the service accepts if it refuses a parameter by name.
 
-    What it accepts is remembered for all later requests. Each concurrent request goes by the
-    refusal of its own: none depends on what another one has learned meanwhile.
+    What it accepts is remembered in `accepted` for later requests. Each concurrent request goes by
+    the refusal of its own: none depends on what another one has learned meanwhile.
 
     Raises:
         ModelUnusableError: for a sampling parameter that is refused. Without it the service would
             answer, but another measurement would be made than the one that was asked for.
         RequestRejectedError: for any other refusal.
     """
-    parameters = accepted_parameters(name, endpoint)
+    parameters = accepted.of(name, endpoint)
     refused = {parameters}
     while True:
         try:
@@ -98,19 +113,8 @@ async def send_accepted(
             refused.add(parameters)
         else:
             if len(refused) > 1:
-                _remember(name, endpoint, parameters)
+                accepted.remember(name, endpoint, parameters)
             return completion
-
-
-def _remember(name: ModelName, endpoint: Endpoint, parameters: Parameters) -> None:
-    before = _accepted.get((name.provider, endpoint.base_url, name.model))
-    if not parameters.schema and (before is None or before.schema):
-        _log.warning(
-            "the service refuses a JSON schema: replies are checked, but not constrained by it",
-            model=str(name),
-        )
-    _accepted[name.provider, endpoint.base_url, name.model] = parameters
-    _accepted[name.provider, endpoint.base_url, ""] = Parameters(parameters.limit)
 
 
 def _sampling_refused(

@@ -13,6 +13,7 @@ from memconform.llm.chat import (
 )
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
+from memconform.llm.parameters import AcceptedParameters
 from memconform.llm.replies import InvalidReplyError
 from memconform.printing.logs import Logger
 
@@ -44,6 +45,7 @@ class Provider:
     """What the models of one provider share."""
 
     limiter: Limiter
+    accepted: AcceptedParameters = field(default_factory=AcceptedParameters)
     failures: int = 0
     """Calls in a row that failed to the end."""
     reached: bool = False

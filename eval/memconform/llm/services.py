@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memconform.errors import MemconformError
 from memconform.llm.chat import ModelUnusableError, ServiceDownError
 from memconform.llm.clients import http_client
+from memconform.llm.http_hooks import EVENT_HOOKS, track_transmission
 from memconform.llm.names import PROVIDERS, ModelName
 from memconform.llm.settings import (
     Endpoint,
@@ -72,11 +73,13 @@ async def _reach(provider: str, where: Endpoint) -> str:
     import openai  # noqa: PLC0415 - takes 0.3 s
 
     address, headers = models_address(where)
-    http = http_client(openai.DefaultAsyncHttpxClient, where, timeout=_REACH_S)
-    async with http:
+    http = http_client(
+        openai.DefaultAsyncHttpxClient, where, timeout=_REACH_S, event_hooks=EVENT_HOOKS
+    )
+    with track_transmission() as transmission:
         try:
             # A body without an end would fill the memory.
-            async with http.stream("GET", address, headers=headers) as response:
+            async with http, http.stream("GET", address, headers=headers) as response:
                 start = b""
                 async for part in response.aiter_bytes():
                     start += part
@@ -86,7 +89,7 @@ async def _reach(provider: str, where: Endpoint) -> str:
         except Exception as error:
             # Of httpx or httpx2, whichever the library uses.
             detail = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise path_failure(where, error, sent=False) or ServiceDownError(
+            raise path_failure(where, error, transmission) or ServiceDownError(
                 f"{where} cannot be reached: {detail}",
                 code="llm_unreachable",
                 hint=f"check {where.variable or 'the network'}",

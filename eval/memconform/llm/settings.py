@@ -9,16 +9,14 @@ import hashlib
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 from urllib.parse import quote
 
 from memconform.errors import UsageError
+from memconform.llm.addresses import ollama_address, service_address
 from memconform.llm.names import ModelName
-from memconform.network import Certificates, Proxy, split_address, way_to
+from memconform.network import Certificates, HeaderError, Proxy, split_header, way_to
 from memconform.redaction import (
     hide,
-    hide_credentials,
-    hide_header,
     is_secret,
     without_credentials,
 )
@@ -51,13 +49,8 @@ _OWN = {
 }
 """The vendors' own addresses, which a client is told rather than left to know."""
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
-_OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
-"""Ports where OLLAMA_HOST names none, by its scheme."""
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - not bound to
-"""A server listens at these; its clients connect to loopback."""
 _CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
 """Headers that are credentials, although their names do not look like those of secrets."""
-_TOKEN_CHARACTERS = frozenset("!#$%&'*+-.^_`|~")
 CONNECT_S = 15.0
 """Time allowed for a connection; a call's own limit may be shorter."""
 
@@ -253,12 +246,12 @@ def _base_url(name: ModelName, env: Mapping[str, str]) -> tuple[str | None, str 
         case "gemini":
             return _GEMINI, None
         case "ollama":
-            return _ollama(env), None
+            return ollama_address(_value(env, _ADDRESSES["ollama"])), None
         case "azure":
             return _azure(name, env)
     variable = _ADDRESSES[name.provider]
     given = _value(env, variable)
-    return (_http(given, variable) if given else None), None
+    return (service_address(given, variable) if given else None), None
 
 
 def _azure(name: ModelName, env: Mapping[str, str]) -> tuple[str, str | None]:
@@ -271,71 +264,11 @@ def _azure(name: ModelName, env: Mapping[str, str]) -> tuple[str, str | None]:
             code="no_service_address",
             hint=f"export {variable}=https://RESOURCE.openai.azure.com",
         )
-    resource = _http(given, variable).removesuffix("/v1").removesuffix("/openai")
+    resource = service_address(given, variable).removesuffix("/v1").removesuffix("/openai")
     version = _header_value(env, _API_VERSION)
     if not version or version in _V1:
         return f"{resource}/openai/v1", None
     return f"{resource}/openai/deployments/{quote(name.model, safe='')}", version
-
-
-def _ollama(env: Mapping[str, str]) -> str:
-    """Ollama's OpenAI-compatible address, from OLLAMA_HOST in the forms that its own client takes.
-
-    host, host:port, :port, scheme://host, IPv6 with and without brackets, each with a path or
-    without one (https://github.com/ollama/ollama/blob/main/envconfig/config.go).
-    """
-    variable = _ADDRESSES["ollama"]
-    given = _value(env, variable).strip("\"'").strip()
-    scheme, separator, rest = given.partition("://")
-    scheme, rest = (scheme.lower(), rest) if separator else ("", given)
-    userinfo, at, place = rest.partition("/")[0].rpartition("@")
-    path = rest.partition("/")[2].strip("/").removesuffix("v1").rstrip("/")
-    host, colon, port = place.rpartition(":")
-    if not colon or "]" in port or (":" in host and not host.startswith("[")):
-        host, port = place, ""
-    host = host.strip("[]")
-    host = _WILDCARDS.get(host, host)
-    number = port or str(_OLLAMA_PORTS.get(scheme, 0))
-    shown = f":{number}" if number not in ("80", "443") or port or not scheme else ""
-    place = f"[{host}]" if ":" in host else host
-    whole = f"{scheme or 'http'}://{userinfo}{at}{place}{shown}" + (f"/{path}" if path else "")
-    return f"{_http(whole, variable, given=given)}/v1"
-
-
-def _http(address: str, variable: str, *, given: str = "") -> str:
-    """An address without the slash at its end, if it is one of http.
-
-    Args:
-        address: to check.
-        variable: that it comes from.
-        given: the variable's value, where that is another.
-    """
-    given = given or address
-    hide_credentials(given)
-    if "://" not in address:
-        _refuse(variable, given, "the scheme is missing", f"http://{given}")
-    scheme, _, rest = address.partition("://")
-    if scheme.lower() not in ("http", "https"):
-        _refuse(variable, given, f"the scheme {scheme!r} is neither http nor https")
-    address = f"{scheme.lower()}://{rest}"
-    try:
-        split_address(address)
-    except ValueError as error:
-        _refuse(variable, given, str(error))
-    if "?" in address or "#" in address:
-        _refuse(variable, given, "it has a query or a fragment", address.partition("?")[0])
-    return address.rstrip("/")
-
-
-def _refuse(variable: str, given: str, fault: str, better: str = "http://HOST:PORT") -> NoReturn:
-    # A value with neither `//` nor `@` in the right place may still hold a password.
-    shown = without_credentials(given)
-    raise UsageError(
-        f"{variable} is {shown!r}, which is not the address of a service:"
-        f" {without_credentials(fault)}",
-        code="bad_service_address",
-        hint=f"export {variable}={without_credentials(better)}, or unset it",
-    )
 
 
 def _custom_headers(provider: str, env: Mapping[str, str]) -> dict[str, str]:
@@ -358,17 +291,10 @@ def read_header(text: str, source: str) -> tuple[str, str]:
     Raises:
         UsageError: `bad_service_header`, naming `source`: the flag or variable that it is from.
     """
-    name, colon, value = (part.strip() for part in text.partition(":"))
-    hide_header(value if colon else text.strip())
-    valid = all(c.isascii() and (c.isalnum() or c in _TOKEN_CHARACTERS) for c in name)
-    if not (colon and name and valid and value.isascii() and value.isprintable()):
-        shown = f" {name}" if valid and colon else ""
-        raise UsageError(
-            f"{source}{shown} is not a header",
-            code="bad_service_header",
-            hint="write 'Name: value', in printable ASCII",
-        )
-    return name, value
+    try:
+        return split_header(text)
+    except HeaderError as error:
+        raise UsageError(f"{source} {error}", code="bad_service_header", hint=error.hint) from error
 
 
 def _header_value(env: Mapping[str, str], variable: str) -> str:

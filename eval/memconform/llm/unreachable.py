@@ -3,19 +3,24 @@
 import ssl
 
 from memconform.llm.chat import LlmError, ModelUnusableError, TransientError
+from memconform.llm.http_hooks import Transmission
 from memconform.llm.settings import Endpoint
 
 _REFUSALS = (401, 403, 407)
 """Statuses by which a proxy refuses to pass anything on."""
+_LOST = ("RemoteProtocol", "Read", "Write")
+"""How the names of exceptions begin that are about what the other side does."""
 
 
-def path_failure(endpoint: Endpoint, error: BaseException, *, sent: bool) -> LlmError | None:
+def path_failure(
+    endpoint: Endpoint, error: BaseException, transmission: Transmission
+) -> LlmError | None:
     """The failure of the way to a service; None if the service itself may have failed.
 
     Args:
         endpoint: the settings of the service.
         error: what the HTTP client raised.
-        sent: whether the request was sent to the service.
+        transmission: how far the request came.
     """
     untrusted = _caused_by(error, ssl.SSLCertVerificationError)
     if untrusted is not None:
@@ -28,7 +33,7 @@ def path_failure(endpoint: Endpoint, error: BaseException, *, sent: bool) -> Llm
             " authority's certificate",
         )
     proxy = endpoint.proxy
-    if proxy is None or sent:
+    if proxy is None or transmission.sent:
         return None
     kind, text = type(error).__name__, str(error)
     if kind == "ProxyError":
@@ -36,9 +41,19 @@ def path_failure(endpoint: Endpoint, error: BaseException, *, sent: bool) -> Llm
         if status in _REFUSALS or status == 0:
             return proxy_refusal(endpoint, text)
         return _transient(f"the proxy {proxy} answered {text!r} for {endpoint}")
+    fault = _proxy_fault(endpoint, kind, transmission)
+    return _transient(f"the proxy {proxy} {fault}: {kind}: {text}".rstrip(": ")) if fault else None
+
+
+def _proxy_fault(endpoint: Endpoint, kind: str, transmission: Transmission) -> str:
+    """What a proxy did, given the name of an exception; empty if it had no part in it."""
+    if transmission.tunnelled:
+        return f"answered, but its tunnel to {endpoint} failed before TLS was established"
     if "Connect" in kind:
-        return _transient(f"the proxy {proxy} cannot be reached: {kind}: {text}".rstrip(": "))
-    return None
+        return "cannot be reached"
+    if transmission.connected and kind.startswith(_LOST):
+        return "was reached, but did not answer as one"
+    return ""
 
 
 def proxy_refusal(endpoint: Endpoint, answer: str) -> ModelUnusableError:

@@ -26,7 +26,7 @@ from memconform.llm.completions import (
 from memconform.llm.failures import translated
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
-from memconform.llm.parameters import Parameters, send_accepted
+from memconform.llm.parameters import AcceptedParameters, Parameters, send_accepted
 from memconform.llm.prices import ModelTraits
 from memconform.llm.settings import Endpoint
 
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-def open_model(name: ModelName, endpoint: Endpoint, traits: ModelTraits) -> ChatModel:
-    """The client of the service that serves a model."""
+def open_model(
+    name: ModelName, endpoint: Endpoint, traits: ModelTraits, accepted: AcceptedParameters
+) -> ChatModel:
+    """The client of the service that serves a model; its refusals are noted in `accepted`."""
     if name.provider == "anthropic":
-        return AnthropicModel(name, endpoint, traits)
-    return OpenAIModel(name, endpoint, traits)
+        return AnthropicModel(name, endpoint, traits, accepted)
+    return OpenAIModel(name, endpoint, traits, accepted)
 
 
 class _Closable(Protocol):
@@ -86,10 +88,17 @@ class OpenAIModel:
     """Chat completions (https://platform.openai.com/docs/api-reference/chat), by whoever serves
     them: OpenAI, Ollama, vLLM, Gemini, the scripted upstream."""
 
-    def __init__(self, name: ModelName, endpoint: Endpoint, traits: ModelTraits) -> None:
+    def __init__(
+        self,
+        name: ModelName,
+        endpoint: Endpoint,
+        traits: ModelTraits,
+        accepted: AcceptedParameters,
+    ) -> None:
         self._name = name
         self._endpoint = endpoint
         self._traits = traits
+        self._accepted = accepted
         self._client = _OpenedOnce(self._opened)
         self._served = False
         """Whether the address answered as a model service yet."""
@@ -105,7 +114,9 @@ class OpenAIModel:
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         send = partial(self._send, request, timeout_s)
         try:
-            return await send_accepted(self._name, self._endpoint, self._traits, send)
+            return await send_accepted(
+                self._name, self._endpoint, self._traits, self._accepted, send
+            )
         except RequestRejectedError as error:
             return cut_by_rejection(self._name, output_limit(request, self._traits), error)
 
@@ -144,10 +155,17 @@ class OpenAIModel:
 class AnthropicModel:
     """Messages (https://docs.anthropic.com/en/api/messages)."""
 
-    def __init__(self, name: ModelName, endpoint: Endpoint, traits: ModelTraits) -> None:
+    def __init__(
+        self,
+        name: ModelName,
+        endpoint: Endpoint,
+        traits: ModelTraits,
+        accepted: AcceptedParameters,
+    ) -> None:
         self._name = name
         self._endpoint = endpoint
         self._traits = traits
+        self._accepted = accepted
         self._client = _OpenedOnce(self._opened)
         self._served = False
         """Whether the address answered as a model service yet."""
@@ -162,7 +180,7 @@ class AnthropicModel:
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         send = partial(self._send, request, timeout_s)
-        return await send_accepted(self._name, self._endpoint, self._traits, send)
+        return await send_accepted(self._name, self._endpoint, self._traits, self._accepted, send)
 
     async def _send(
         self, request: ChatRequest, timeout_s: float, accepted: Parameters

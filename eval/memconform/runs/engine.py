@@ -11,7 +11,7 @@ from memconform.client.client import ContractClient
 from memconform.client.recorder import keep_bodies
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
-from memconform.daemons.limits import allow_files
+from memconform.daemons.limits import allow_files, explained
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
@@ -108,14 +108,17 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         async with aclosing(_stages(plan, runner, folder, journal, facts)) as events:
             async for event in events:
                 if isinstance(event, RunHalted):
-                    halted = event.error
-                yield event
+                    halted = explained(event.error, folder.path)
+                    yield RunHalted(halted)
+                else:
+                    yield event
     except UsageError:
         journal.close({"ended": "usage error"})
         if journal.is_empty:
             folder.remove()
         raise
-    except DaemonError as error:
+    except DaemonError as raised:
+        error = explained(raised, folder.path)
         # An error raised while an interrupted run shuts down replaces the cancellation.
         halted = interruption() if is_cancelled() else halted or error
         yield RunHalted(error)

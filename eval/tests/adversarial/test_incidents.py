@@ -114,7 +114,7 @@ def test_a_secret_that_is_an_answer_changes_no_score(memconform: Call, workspace
     dataset = write_dataset(workspace)
     call = (*COMMON, "--dataset", dataset, "--seed-reference-brain")
     run = memconform(
-        *(*call, "--sdk", hostile_sdk(workspace), "--header", "X-Tenant: word3x"),
+        *(*call, "--sdk", hostile_sdk(workspace), "--header", "X-Api-Key: word3x"),
         *("--header", "X-Other: word12x is nowhere"),
     )
     assert (run.code, run.result["passed"]) == (0, 21)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import secrets
-import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,6 +16,7 @@ from httpx_sse import EventSource
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
+from memconform.errors import ExitCode
 from tests.conftest import WAIT_SECONDS
 from tests.program import PROGRAM
 
@@ -145,4 +145,4 @@ def upstream_by_hand(environment: dict[str, str], *flags: str | Path) -> Iterato
     finally:
         process.terminate()
         process.communicate(timeout=WAIT_SECONDS)
-    assert process.returncode in (0, -signal.SIGTERM)
+    assert process.returncode in (0, ExitCode.INTERRUPTED)

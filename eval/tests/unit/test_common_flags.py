@@ -150,3 +150,26 @@ def test_no_file_is_ever_named_dash(folder: Path) -> None:
     with pytest.raises(ResultsError, match="no file name"), replacing(Path("-")):
         pass
     assert list(folder.iterdir()) == []
+
+
+_FORECASTING = sorted(
+    name for name, flags in _commands().items() if {"--dry-run", "--json"} <= flags
+)
+
+
+def test_several_commands_forecast() -> None:
+    assert len(_FORECASTING) > 4
+
+
+@pytest.mark.parametrize("name", _FORECASTING)
+@pytest.mark.parametrize("file", ["-", "report.json"])
+def test_a_forecast_has_no_report_to_write(name: str, file: str) -> None:
+    """`run --dry-run --json -` printed nothing that a program could read, and ended well."""
+    context, command = next(
+        (context, command)
+        for context, command in walk(_ROOT)
+        if context.command_path == f"memconform {name}"
+    )
+    context.params = {"dry_run": True, "json_file": file}
+    with pytest.raises(click.UsageError, match="--dry-run asks nothing, so --json has no report"):
+        command.invoke(context)

@@ -2,6 +2,9 @@
 
 import asyncio
 import signal
+import subprocess
+import sys
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -39,3 +42,46 @@ def test_the_result_of_the_work_is_returned() -> None:
         return "done"
 
     assert run_to_end(work()) == "done"
+
+
+_STRUCK = """
+import os, signal, sys
+
+class Striker:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), {number})
+
+sys.meta_path.insert(0, Striker())
+sys.argv[1:] = ["info", "--help"]
+from memconform.cli.start import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("module", ["memconform.cli.main", "click", "memconform.cli.info"])
+def test_a_program_that_is_interrupted_while_it_imports_ends_as_documented(
+    number: signal.Signals, module: str
+) -> None:
+    """SIGTERM in the first second ended with 143, and Ctrl-C with a traceback of an import."""
+    script = _STRUCK.format(number=int(number), module=module)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "interrupted")
+
+
+def test_the_installed_program_starts_where_interrupts_are_handled() -> None:
+    (script,) = entry_points(group="console_scripts", name="memconform")
+    assert script.value == "memconform.cli.start:main"
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored() -> None:
+    script = _STRUCK.format(number=int(signal.SIGHUP), module="memconform.cli.main")
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" HUP; exec "$0" -c "$1"', sys.executable, script],
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 0

@@ -11,7 +11,9 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
+from memconform.cli import benching
 from memconform.cli import main as program
+from memconform.cli.bench_options import BenchOptions
 from memconform.contract.wire import Profile
 from memconform.daemons import limits, ports
 from memconform.daemons.build import ensure_built
@@ -312,3 +314,30 @@ def test_no_folder_for_temporary_files_is_no_bug() -> None:
     found = limit_error(error)
     assert found is not None
     assert found.code == "folder_unwritable"
+
+
+@pytest.mark.parametrize("sdks", [("py",), ("py", "go")])
+async def test_a_bench_with_too_few_files_says_so_before_anything_is_read_or_built(
+    file_limit: list[tuple[int, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sdks: tuple[str, ...],
+) -> None:
+    """It was said of each daemon that was about to start, after the benchmark was scanned."""
+    monkeypatch.setattr(benching, "build_runners", _unexpected)
+    monkeypatch.setattr(benching, "open_benchmark", _unexpected)
+    options = BenchOptions(
+        sdk=sdks, suite="sample", index="shared", modes="bm25", upstream="own",
+        output=tmp_path, concurrency=256, log_level="warning",
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="need 288 open files, and 128 are allowed"):
+        await benching.plan_bench(options, lambda _: None)
+    assert not any(os.scandir(tmp_path))
+    assert file_limit == [(64, 128)]
+    with pytest.raises(AssertionError, match="reached"):
+        await benching.plan_bench(replace(options, concurrency=64), lambda _: None)
+    assert file_limit[-1] == (96, 128)
+
+
+def _unexpected(*_: object) -> None:
+    raise AssertionError("reached")

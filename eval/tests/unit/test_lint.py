@@ -10,7 +10,9 @@ from memconform.datasets.lint import chance, lint_questions
 from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.datasets.registry import corpus_of, open_dataset
+from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder
+from tests.conftest import CHECKOUT
 
 _DOCUMENTS = {
     "gold.md": "Ada keeps her blue bicycle in the shed by the canal.",
@@ -60,12 +62,18 @@ def test_a_good_question_has_no_faults() -> None:
             {"expected_substrings": ["by the canal", "at noon"], "match": "all"},
             "'at noon' is in none of the evidence",
         ),
-        ({"question": "When do we eat?"}, "no distractor"),
     ],
 )
 def test_each_fault_is_named(row: dict[str, object], says: str) -> None:
     report = lint_questions([_question(**row)], _DOCUMENTS)
     assert any(says in fault.message for fault in report.faults), report.faults
+
+
+def test_a_question_without_a_distractor_is_listed_and_no_fault() -> None:
+    """Lint ended in 2 for a set that ships with the project, and is easy by intent."""
+    easy = lint_questions([_question(question="When do we eat?")], _DOCUMENTS)
+    assert (easy.without_distractor, easy.fewest_distractors, easy.faults) == (("q",), 0, ())
+    assert lint_questions([_question()], _DOCUMENTS).without_distractor == ()
 
 
 @pytest.mark.parametrize(
@@ -153,3 +161,21 @@ def test_counts_clusters_where_a_question_has_one() -> None:
     rows = [{"id": f"q{n}", "cluster": name} for n, name in enumerate(("a", "a", None, "b", None))]
     assert lint_questions([_question(**row) for row in rows], _DOCUMENTS).clusters == 4
     assert lint_questions([_question(), _question(id="r")], _DOCUMENTS).clusters is None
+
+
+@pytest.mark.parametrize("place", ["the checkout", "an empty folder"])
+def test_what_ships_is_linted_and_described_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """`datasets info smoke` looked for a file of this name, and `lint smoke` ended in 2."""
+    monkeypatch.chdir(CHECKOUT if place == "the checkout" else tmp_path)
+    for name in ("smoke", "lme"):
+        linted = CliRunner().invoke(command, ["lint", name], standalone_mode=False)
+        assert linted.return_value == 0, linted.output
+        assert "no faults" in linted.output
+    for name, counts in (("lme", "212 items, 100 queries"), ("sample", "32 items, 20 queries")):
+        described = CliRunner().invoke(command, ["info", name], catch_exceptions=False)
+        assert counts in described.output
+    with pytest.raises(UsageError, match="a question set, not a benchmark") as raised:
+        CliRunner().invoke(command, ["info", "smoke"], catch_exceptions=False)
+    assert "datasets lint" in raised.value.hint

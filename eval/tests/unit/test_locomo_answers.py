@@ -223,9 +223,25 @@ def test_reasoning_is_counted_and_stripped(tmp_path: Path, key: AnswerKey) -> No
     assert (kept.errors, kept.settings({}).strip_reasoning) == ({}, False)
     stripped = AnswerSelection(key, read.without_reasoning(), partial=True, disputed=None)
     assert stripped.hypotheses.answers["conv-1#0"] == "In Brel."
-    assert notices(stripped, stripped=True)[0].endswith("(<think>…</think>): 2 answers")
+    [notice] = notices(stripped, stripped=True)
+    assert notice.endswith("(<think>…</think>): 2 answers")
     assert stripped.errors == {"conv-1#2": "reasoning without an answer behind it"}
     assert stripped.settings({}).strip_reasoning
+
+
+def test_reasoning_alone_is_listed_as_not_measured_and_not_as_empty_too(
+    tmp_path: Path, key: AnswerKey
+) -> None:
+    rows = [
+        {"question_id": f"conv-1#{n}", "hypothesis": f"<think>{n}, bec" if n else " "}
+        for n in range(3)
+    ]
+    read = read_locomo_answers(_write(tmp_path, rows), key).without_reasoning()
+    answers = AnswerSelection(key, read, partial=True, disputed=None).answer_file()
+    assert answers.empty == 1
+    assert answers.same_text is None
+    assert list(answers.errors) == ["conv-1#1", "conv-1#2"]
+    assert len([line for line in suspicions(answers, stripped=True) if "empty" in line]) == 1
 
 
 def test_the_same_text_in_two_categories_is_two_questions(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import HaltingError, ModelUnusableError, ServiceDownError
 from memconform.llm.clients import anthropic_client, openai_client
+from memconform.llm.http_hooks import Transmission
 from memconform.llm.names import ModelName
 from memconform.llm.services import model_checks
 from memconform.llm.settings import endpoint, model_environment
@@ -47,6 +48,8 @@ class _Server:
 
     body: str = field(default_factory=lambda: json.dumps(_COMPLETION))
     status: int = 200
+    raw: bytes | None = None
+    """Sent in place of an answer."""
     address: str = ""
     heads: list[str] = field(default_factory=list)
 
@@ -58,6 +61,9 @@ class _Server:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.heads.append(head)
+            if self.raw is not None:
+                writer.write(self.raw)
+                return
             size = head.lower().partition("content-length:")[2].partition("\r\n")[0]
             await reader.readexactly(int(size or 0))
             kind = "text/html" if self.body.startswith("<") else "application/json"
@@ -181,6 +187,31 @@ async def test_a_dead_proxy_is_named_as_the_proxy() -> None:
     assert "check the proxy" in raised.value.hint
 
 
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (_ESTABLISHED, "answered, but its tunnel to https://models.example"),
+        (_ESTABLISHED + b"HTTP/1.1 400 Bad Request\r\n\r\n", "answered, but its tunnel"),
+        (b"", "was reached, but did not answer as one"),
+        (b"220 mail.example ESMTP\r\n", "was reached, but did not answer as one"),
+    ],
+)
+async def test_a_proxy_that_answers_and_opens_no_tunnel_was_reached(raw: bytes, fault: str) -> None:
+    """Each was `the proxy … cannot be reached`, or a failed connection to the service."""
+    async with _serving(raw=raw) as proxy:
+        env = _env("https://models.example", HTTPS_PROXY=proxy.address)
+        with pytest.raises(ServiceDownError) as raised:
+            await _ask("openai:gpt-4o-2024-08-06", env)
+        checks = {check.provider: check.error for check in await model_checks(env)}
+    for error in (raised.value, checks["openai"], checks["anthropic"]):
+        assert error is not None
+        assert f"the proxy {proxy.address} (HTTPS_PROXY) {fault}" in error.message
+        assert "HTTPS_PROXY) cannot be reached" not in error.message
+
+
 @pytest.mark.parametrize("name", _NAMES[:2])
 async def test_a_page_is_no_model_service_and_ends_the_calls(name: str) -> None:
     """It was `'str' object has no attribute 'choices'` until each deadline."""
@@ -223,7 +254,7 @@ def test_a_certificate_that_is_not_trusted_is_named_and_not_tried_again() -> Non
     where = endpoint(ModelName("openai", "m"), {"OPENAI_API_KEY": "k"})
     error = ConnectionError("failed")
     error.__cause__ = ssl.SSLCertVerificationError(1, "self-signed certificate in the chain")
-    failure = path_failure(where, error, sent=False)
+    failure = path_failure(where, error, Transmission())
     assert isinstance(failure, ModelUnusableError)
     assert failure.code == "llm_certificate"
     assert "SSL_CERT_FILE" in failure.hint

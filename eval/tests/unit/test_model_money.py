@@ -27,6 +27,7 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.names import ModelName
+from memconform.llm.vendors import open_model
 
 _T = TypeVar("_T")
 _REQUEST = ChatRequest(
@@ -311,7 +312,8 @@ def test_what_cannot_be_sent_ends_the_calls_at_once_and_costs_nothing(
         network.ledger = session.ledger
         model = session.model(ModelName.parse(name, {}))
         changed = {"base_url" if part == "url" else "api_key": value}
-        opened = type(model.chat)(model.name, replace(model.endpoint, **changed), model.traits)  # type: ignore[call-arg, arg-type]
+        where = replace(model.endpoint, **changed)  # type: ignore[arg-type] # both are texts
+        opened = open_model(model.name, where, model.traits, model.provider.accepted)
         with pytest.raises((ModelUnusableError, ServiceDownError)) as raised:
             await replace(model, chat=opened).ask(_REQUEST, str)
         assert raised.value.cost == 0

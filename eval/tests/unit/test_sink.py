@@ -151,11 +151,11 @@ def test_a_secret_is_masked_in_journals_and_wire_files(tmp_path: Path) -> None:
 
 
 def test_a_short_secret_does_not_break_json() -> None:
-    """Behind a colon it would be masked in text, and numbers of a result be lost."""
-    redaction.hide("5")
+    """Behind a colon it was masked in text, and numbers of a result would be lost."""
+    redaction.hide("5", "score")
     written: list[bytes] = []
-    Sink(written.append).write_json({"score": 5, "text": "5", "k": 0.5})
-    assert json.loads(b"".join(written)) == {"score": 5, "text": redaction.MASK, "k": 0.5}
+    Sink(written.append).write_json({"score": 5, "text": "score=5", "k": 0.5})
+    assert json.loads(b"".join(written)) == {"score": 5, "text": "score=(hidden)", "k": 0.5}
 
 
 def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:

@@ -113,6 +113,7 @@ class AnswerSelection:
     def answer_file(self) -> AnswerFile:
         """What a report says of the answers."""
         answers, questions = self.hypotheses.answers, self.key.questions
+        unanswered = self._without_answer
         return AnswerFile(
             path=str(self.hypotheses.path.resolve()),
             sha256=self.hypotheses.sha256,
@@ -129,10 +130,12 @@ class AnswerSelection:
             empty=sum(
                 settled_if_blank(questions[name], text) is not None
                 for name, text in answers.items()
-                if name in questions
+                if name in questions and name not in self.errors
             ),
             reasoning=len(self.hypotheses.reasoning),
-            same_text=_same_text(answers.values()),
+            same_text=_same_text(
+                [text for name, text in answers.items() if name not in unanswered]
+            ),
         )
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -30,6 +29,7 @@ from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.storage.folders import DaemonFolder
+from memconform.storage.temporary import temporary_folder
 from memconform.storage.writing import redact_file
 
 _CHILD = Path(__file__).with_name("adapter_child.py")
@@ -89,8 +89,8 @@ class AdapterSystem:
         folder = DaemonFolder(self.folder)
         log = folder.path / "adapter.log"
         # Not in the results folder, whose path may be longer than a socket's may be.
-        with tempfile.TemporaryDirectory(prefix="mc-") as sockets:
-            address = Path(sockets) / "s"
+        with temporary_folder("mc-") as sockets:
+            address = sockets / "s"
             accepted: asyncio.Future[_Streams] = asyncio.get_running_loop().create_future()
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import UsageError
@@ -16,6 +15,7 @@ from memconform.llm.prices import Prices
 from memconform.llm.settings import Endpoint, has_key
 from memconform.scoring.judge.records import TieRule
 from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.storage.temporary import temporary_folder
 
 _VARIABLE = "JB_EVAL_JUDGE_MODEL"
 _DEFAULTS = (
@@ -93,10 +93,10 @@ async def open_session(
     async with AsyncExitStack() as stack:
         fake = None
         if any(name.provider == "fake" for name in names):
-            folder = stack.enter_context(TemporaryDirectory(prefix="memconform-judge-"))
+            folder = stack.enter_context(temporary_folder("memconform-judge-"))
             # By its id another command's upstream would be taken for a process that this one left.
             run_id = f"judge-{secrets.token_hex(8)}"
-            upstream = await stack.enter_async_context(scripted_upstream(Path(folder), run_id))
+            upstream = await stack.enter_async_context(scripted_upstream(folder, run_id))
             fake = Endpoint(f"{upstream.base_url}/v1", "fake", temporary=True)
         session = LlmSession(
             Ledger(spec.budget_usd, ledger),

@@ -1,0 +1,67 @@
+"""Temporary folders go, whatever ended their use."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memconform.storage.temporary import temporary_folder
+from tests.conftest import CHECKOUT
+
+_FULL = """
+import os, resource, sys
+from memconform.storage.temporary import temporary_folder
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+opened = []
+with temporary_folder("memconform-test-") as folder:
+    (folder / "below" / "state").mkdir(parents=True)
+    try:
+        while True:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+print(folder.exists())
+for file in opened:
+    os.close(file)
+"""
+
+
+def test_a_folder_goes_although_no_file_can_be_opened(tmp_path: Path) -> None:
+    """With `ulimit -n 8`, a run with a judge left /tmp/memconform-judge-* behind."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _FULL],
+        env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_goes_when_its_block_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(IsADirectoryError), temporary_folder("x-") as folder:
+        folder.read_bytes()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_temporary_folders_are_made_in_one_place() -> None:
+    """Each maker of its own had a failure of its own that left the folder."""
+    package = CHECKOUT / "eval" / "memconform"
+    makers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if "TemporaryDirectory" in path.read_text() or "mkdtemp" in path.read_text()
+    }
+    assert makers == {
+        "storage/temporary.py",
+        "reports/overview/overview.py",  # closed by its own block
+        "cli/conform_tools.py",  # stays while commands that were shown read it
+        "cli/execute_doctor.py",  # stays if it holds logs
+        "fakes/mutant.py",  # inside a folder of builds, renamed when complete
+    }
