@@ -23,7 +23,6 @@ from memconform.results.references import load_pair
     "diff",
     cls=Command,
     examples=(
-        "memconform diff results/2026-01-30/go.json results/2026-01-31/go.json",
         "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
         "memconform diff BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
         "memconform diff 'ANSWER-RUN#go hybrid' lme/result-go.json",

@@ -28,7 +28,7 @@ _VERBS = {
     "cache": "Show, prune and clear the replies of language models that are kept.",
     "conform": "Check daemons against the contract, case by case.",
     "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
-    "diff": "Show what changed between two runs: regressions, fixes, latency.",
+    "diff": "Show what changed between two results: regressions, fixes, latency.",
     "doctor": (
         "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
     ),
@@ -39,7 +39,7 @@ _VERBS = {
     "mutate": (
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),
-    "parity": "Decide whether runs agree, and show where they first differ.",
+    "parity": "Decide whether results agree, and show where they first differ.",
     "report": "Show stored results as one HTML file, or in the formats of other programs.",
     "rescore": "Score the stored answers of a run again, without a daemon.",
     "run": (

@@ -45,7 +45,6 @@ class _ComparesUnlessNamed(Group):
     subcommand_metavar="[compare] RESULT... | show QUESTION FIRST SECOND",
     examples=(
         "memconform parity results/2026-01-31/*.json",
-        "memconform parity BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
         "memconform parity 'ANSWER-RUN#go*' lme/result-go.json",
         "memconform parity show lme-009 go.json py.json",
     ),

@@ -69,7 +69,7 @@ def _arm(
                 record.answer,
                 record.reason,
                 record.votes,
-                code=record.code,
+                code=record.code or "judge_error",
             )
             for record in records
         ],
@@ -104,6 +104,7 @@ def _rubric(
 ) -> LoadedRun:
     settings, answers = report.settings, report.hypotheses
     overall = rubric.views[ALL].overall
+    ended = "not_run" if report.incident is None else report.incident.code
     questions = [
         _question(
             settings.suite,
@@ -114,6 +115,7 @@ def _rubric(
             record.answer,
             record.reason,
             record.votes,
+            code="judge_error" if record.status is QuestionStatus.JUDGE_ERROR else ended,
         )
         for record in records
     ]
@@ -173,7 +175,7 @@ def _question(  # noqa: PLR0917 - what two records have in common
         citations=[],
         ranking=[],
         trace=None,
-        error=None if measured else Failure(code=code or status.value, message=reason),
+        error=None if measured else Failure(code=code, message=reason),
         reason=reason if measured else "",
         judges=list(votes),
     )

@@ -86,6 +86,6 @@ def _question(outcome: WmbOutcome) -> QuestionResult:
         citations=[],
         ranking=[],
         trace=None,
-        error=Failure(code=status.value, message=outcome.reason) if outcome.right is None else None,
+        error=Failure(code=outcome.code, message=outcome.reason) if outcome.right is None else None,
         reason=outcome.reason,
     )

@@ -95,8 +95,10 @@ class WmbOutcome(Record):
     category: str
     right: bool | None
     """Null if it was not measured."""
+    code: str = ""
+    """Why it was not measured; empty otherwise."""
     reason: str
-    """Of the judges; or why it was not measured, as far as is known."""
+    """Of the judges; or what the code says."""
 
 
 class QuestionFile(Record):

@@ -20,7 +20,7 @@ from memconform.bench.wmb.records import (
     WmbVerdict,
 )
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.records import Incident
+from memconform.records import Failure, Incident
 from memconform.runs.judgements import JudgingTally
 from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import ScoredAnswers, readme_outcomes, row_faults, score_answers
@@ -77,19 +77,26 @@ class WmbReportBuilder:
 
     def _outcomes(self, scored: ScoredAnswers) -> Iterator[WmbOutcome]:
         counted = scored.counted
-        lost = {each.question: f"{each.code}: {each.message}" for each in self._plan.answers.lost}
+        lost = {
+            each.question: Failure(code=each.code, message=each.message)
+            for each in self._plan.answers.lost
+        }
         for name, right in readme_outcomes(scored).items():
             question, row = self._plan.key.questions[name], counted.get(name)
-            reason = lost.get(name, "")
-            if row is not None:
-                verdict = self._verdicts.get((name, row.whole))
-                reason = verdict.reason if verdict is not None else row.error or ""
+            verdict = None if row is None else self._verdicts.get((name, row.whole))
+            failure = lost.get(name) or Failure(code="not_run", message="it was not judged")
+            if row is not None and row.error is not None:
+                failure = Failure(code="error_text", message=row.error)
+            elif verdict is not None:
+                failure = Failure(code="judge_error", message=verdict.reason)
+            reason = "" if verdict is None else verdict.reason
             yield WmbOutcome(
                 question=name,
                 text=question.question,
                 category=question.category,
                 right=right,
-                reason=reason,
+                code=failure.code if right is None else "",
+                reason=failure.message if right is None else reason,
             )
 
     def _report(self, scored: ScoredAnswers) -> WmbScore:
