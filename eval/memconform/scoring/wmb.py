@@ -203,13 +203,15 @@ class _Tally:
         )
 
 
-def _readme(answers: ScoredAnswers) -> ProfileScore:
-    """Fixed denominators: a question without a row is wrong, unless it was lost or not asked.
+def readme_outcomes(answers: ScoredAnswers) -> dict[str, bool | None]:
+    """Whether each question that the README counts is right, by id; None if it was not measured.
 
-    An error message in place of an answer is neither right nor wrong.
+    A question without a row is wrong, unless it was lost or not asked. An error message in place of
+    an answer is neither right nor wrong.
     """
     counted = answers.counted
     unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
+    asked_documents = any(is_document(name) for name in (*counted, *answers.lost))
 
     def outcome(question: Question) -> bool | None:
         row = counted.get(question.id)
@@ -221,28 +223,38 @@ def _readme(answers: ScoredAnswers) -> ProfileScore:
             return row.returned_nothing
         return _verdict(answers, row, row.whole)
 
+    return {
+        question.id: outcome(question)
+        for question in answers.questions.values()
+        if not is_document(question.id) or (asked_documents and question.category == SCORED)
+    }
+
+
+def _readme(answers: ScoredAnswers) -> ProfileScore:
+    """Fixed denominators, by `readme_outcomes`."""
+    counted = answers.counted
+    unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
     by_type: dict[str, _Tally] = {}
     documents = _Tally()
     paying = []
-    for question in answers.questions.values():
-        if is_document(question.id):
-            if question.category == SCORED:
-                documents.add(outcome(question))
+    for name, outcome in readme_outcomes(answers).items():
+        category = answers.questions[name].category
+        if is_document(name):
+            documents.add(outcome)
             continue
-        by_type.setdefault(question.category, _Tally()).add(outcome(question))
-        if question.category in (SCORED, FALSE_MEMORY):
-            paying.append(question.id)
+        by_type.setdefault(category, _Tally()).add(outcome)
+        if category in (SCORED, FALSE_MEMORY):
+            paying.append(name)
     latencies = [
         # How fast a call failed is not how fast an answer was.
         counted[name].latency_ms if name in counted and counted[name].error is None else None
         for name in paying
         if name in counted or name in unmeasured
     ]
-    asked_documents = any(is_document(name) for name in (*counted, *answers.lost))
     part_b = by_type.get(SCORED, _Tally()).accuracy()
     return _profile(
         "readme",
-        (documents.accuracy() if asked_documents else None, part_b),
+        (documents.accuracy() if documents.total else None, part_b),
         by_type,
         latencies,
         QuantileSummary.of(latency for latency in latencies if latency is not None),

@@ -104,6 +104,7 @@ def _record(arm: Arm, answer: ScoredAnswer[_Shown]) -> AnswerRecord:
     return AnswerRecord(
         arm=arm.name,
         question=task.question.id,
+        text=task.question.question,
         category=task.question.category,
         status=answer.score.status if answer.score else QuestionStatus.NOT_RUN,
         code=failure.code,

@@ -63,6 +63,8 @@ class AnswerRecord(Record):
     stage: Literal["answer"] = "answer"
     arm: str
     question: str
+    text: str = ""
+    """Of the question; empty in results of earlier versions."""
     category: str
     status: QuestionStatus
     """`not_run` if there is no answer to judge."""
@@ -99,6 +101,7 @@ class AnswerRecord(Record):
         return AnswerRecord(
             arm=arm,
             question=question.id,
+            text=question.question,
             category=question.category,
             status=QuestionStatus.NOT_RUN,
             code=failure.code,

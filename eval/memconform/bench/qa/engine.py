@@ -53,17 +53,22 @@ async def _judged(
         async with aclosing(engine.score_all(pending)) as answered:
             async for each in answered:
                 if each.score is not None:
-                    yield _judgement(name, rubric, each.task.question, each.score)
+                    answer = each.task.text or ""
+                    yield _judgement(name, rubric, each.task.question, answer, each.score)
         if engine.halted is not None:
             builder.halted, builder.halted_rubric = engine.halted, name
             return
 
 
-def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:
+def _judgement(
+    name: str, rubric: RubricRun, question: Question, answer: str, score: Score
+) -> Judgement:
     votes = votes_of(score.detail)
     return Judgement(
         rubric=name,
         question=question.id,
+        text=question.question,
+        answer=answer,
         category=question.category,
         status=score.status,
         score=score.value,

@@ -41,6 +41,9 @@ class Judgement(Record):
     stage: Literal["judgement"] = "judgement"
     rubric: str
     question: str
+    text: str = ""
+    """Of the question; empty in results of earlier versions, as `answer` is null."""
+    answer: str | None = None
     category: str
     status: QuestionStatus
     score: float | None

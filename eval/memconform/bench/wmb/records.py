@@ -86,6 +86,21 @@ class WmbVerdict(Record):
     votes: list[JudgeVote]
 
 
+class WmbOutcome(Record):
+    """How a question came out by the README's rules."""
+
+    stage: Literal["outcome"] = "outcome"
+    question: str
+    text: str
+    category: str
+    right: bool | None
+    """Null if it was not measured."""
+    code: str = ""
+    """Why it was not measured; empty otherwise."""
+    reason: str
+    """Of the judges; or what the code says."""
+
+
 class QuestionFile(Record):
     """The questions of the benchmark."""
 
