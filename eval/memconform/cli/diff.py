@@ -83,7 +83,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
         options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
         return carry_out("compare_benches:diff", options)
     one, other = load_pair(first, second, output)
-    for line in method_lines((one, other)):
+    for line in () if quiet else method_lines((one, other)):
         echo(f"  {line}", err=True)
     with StepProgress("comparing", other.summary.total, quiet=quiet) as step:
         report = diff_runs(one, other, seed=seed, on_row=step.advance)

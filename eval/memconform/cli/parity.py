@@ -142,7 +142,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
         return carry_out("compare_benches:parity", options)
     runs = load_results(results, output)
-    for line in method_lines(runs):
+    for line in () if quiet else method_lines(runs):
         echo(f"  {line}", err=True)
     with StepProgress("comparing", runs[0].summary.total, quiet=quiet) as step:
         method = Method(margin, alpha, seed, resamples)

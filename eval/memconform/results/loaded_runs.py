@@ -204,7 +204,7 @@ def method_lines(runs: Sequence[LoadedRun]) -> list[str]:
     if all(method == methods[0][1] for _, method in methods):
         return []
     return [
-        f"{name}: {', '.join(f'{key} {value}' for key, value in method.items())}"
+        f"{name}: {', '.join(f'{key} {each}' for key, each in method.items() if each is not None)}"
         for name, method in methods
         if isinstance(method, dict)
     ]

@@ -47,7 +47,7 @@ def _run(path: Path, replay: LmeResult) -> LoadedRun:
         method={
             "verb": "lme",
             **retrieval.model_dump(mode="json", exclude={"rank_by"}),
-            "brain": settings.brain,
+            "brain": settings.brain[:12],
             "agentic": settings.agentic,
             "prompt": settings.reader_prompt,
             "evidence_tokens": settings.evidence_tokens,

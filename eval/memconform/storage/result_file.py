@@ -107,11 +107,14 @@ WRITERS: Final = {
     "lme-journal": ("lme", "the same command with --output FOLDER continues it"),
     "lme-review": ("lme review", _ITSELF),
     "lme-arbitration": ("lme arbitrate", "give the result that it is about"),
-    "lme-override": ("lme arbitrate", "memconform lme arbitrate --overrides reads it"),
+    "lme-override": ("lme arbitrate", "memconform lme review --overrides reads it"),
     "wmb-run": ("wmb run", "memconform wmb score reads the answers beside it"),
-    "wmb-score": ("wmb score", "memconform report and memconform view show it"),
+    "wmb-score": ("wmb score", "memconform parity, diff, report and view read it"),
     "wmb-journal": ("wmb score", "memconform wmb score --resume reads it"),
-    "expansion": ("datasets expand", "memconform bench --expand reads the entries beside it"),
+    "expansion": (
+        "datasets expand",
+        "memconform bench --keys and --ranges read its entries",
+    ),
 }
 """By the name of its schema: which command writes a file, and what reads it."""
 

@@ -163,6 +163,8 @@ def test_a_subject_is_named_by_its_mark(tmp_path: Path) -> None:
     one, other = load_pair("a#go hybrid", "a#py*", tmp_path)
     assert (one.name, other.name) == ("go hybrid", "py hybrid")
     assert load_results([one.reference], tmp_path)[0].summary == one.summary
+    with Overview.load([one.reference], [], tmp_path) as overview:
+        assert [run.name for run in overview.results.runs] == ["go hybrid"]
     for references, code in (
         (("a", "a#go*"), "several_results"),
         (("a#ts*", "a#go*"), "unknown_row"),
@@ -186,6 +188,8 @@ def test_a_folder_of_the_replay_stands_for_its_sdks(tmp_path: Path) -> None:
         write_lme(tmp_path / f"result-{sdk}.json", [lme_question("q1")], sdk=sdk)
     assert [run.name for run in load_results([str(tmp_path)], tmp_path)] == ["go", "py"]
     assert [run.name for run in load_results([f"{tmp_path}#py"], tmp_path)] == ["py"]
+    with Overview.load([f"{tmp_path}#py"], [], tmp_path) as overview:
+        assert [run.name for run in overview.results.runs] == ["py"]
 
 
 def test_a_report_does_not_mix_ways_to_retrieve(tmp_path: Path) -> None:

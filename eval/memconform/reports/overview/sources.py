@@ -18,9 +18,10 @@ from memconform.records import SkipRecord
 from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
 from memconform.replay.records import LmeParity, LmeResult
+from memconform.replay.stored import result_files
 from memconform.reports.machine import REPORT_SCHEMA
 from memconform.results.records import PARITY_SCHEMA, ParityReport
-from memconform.results.references import SCORED, WITH_LINES
+from memconform.results.references import SCORED, WITH_LINES, load_results
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.folders import find_result, split_reference
 from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
@@ -77,6 +78,8 @@ def _resolve(reference: str, output: Path) -> list[Source]:
     path = Path(name)
     if not path.is_dir() and (output / "runs" / name).is_dir():
         path = output / "runs" / name
+    if pattern and result_files(path):
+        return [_named(run.path, "") for run in load_results([reference], output)]
     if not path.is_dir() or pattern:
         return [_named(find_result(output, name), pattern)]
     sources = list(_below(path))
