@@ -8,7 +8,7 @@ STAMP := .venv/.ready
 # this package whole, and of the libraries what these modules import, some of it on first use.
 COMPILED := memconform.cli.execute_run, memconform.cli.execute_conform, memconform.cli.execute_answer, \
 	memconform.cli.html_report, memconform.reports.junit, memconform.upstream.serve, \
-	anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, anthropic, openai
+	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, anthropic, openai
 EXTRAS := bench fuzz parity qa report
 COMPILE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile

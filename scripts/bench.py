@@ -243,8 +243,8 @@ def _start_ratios() -> dict[str, tuple[float, float]]:
 
 _HELP = "import sys; sys.argv = ['', '--help']; from memconform.cli.start import main; main()"
 _START = (
-    "import gc; import memconform.cli.start, memconform.cli.main; gc.disable();"
-    " import memconform.cli.execute_{} as verb; gc.freeze()"
+    "import gc; gc.disable(); import memconform.cli.start, memconform.cli.main,"
+    " memconform.cli.execute_{} as verb; gc.freeze()"
 )
 """As the program does it (cli/lazy.py)."""
 _START_RATIOS = {
