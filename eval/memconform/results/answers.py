@@ -4,7 +4,7 @@ for each rubric."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport
+from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport
 from memconform.bench.qa.records import Judgement, QaReport, RubricReport
 from memconform.bench.tasks import ALL
 from memconform.datasets.answer_keys import Suite
@@ -29,7 +29,7 @@ def read_answers(path: Path) -> dict[str, LoadedRun]:
         UsageError: if it is unreadable, or its figures are not those of its answers
             (`result_unreadable`).
     """
-    report, records = read_lines_of(path, AnswerReport, AnswerRecord, "answer")
+    report, records = read_lines_of(path, AnswerReport, ArmAnswer, "answer")
     return {
         arm.name: _arm(path, report, arm, [each for each in records if each.arm == arm.name])
         for arm in report.arms
@@ -37,7 +37,7 @@ def read_answers(path: Path) -> dict[str, LoadedRun]:
 
 
 def _arm(
-    path: Path, report: AnswerReport, arm: ArmReport, records: Sequence[AnswerRecord]
+    path: Path, report: AnswerReport, arm: ArmReport, records: Sequence[ArmAnswer]
 ) -> LoadedRun:
     settings, reader = report.settings, report.settings.reader
     overall = arm.views[ALL].overall

@@ -49,7 +49,7 @@ class Range(Record):
         return cls(value=low if low == high else None, low=low, high=high)
 
 
-class Accuracy(Record):
+class WmbAccuracy(Record):
     """How many questions were answered right."""
 
     total: int
@@ -90,12 +90,12 @@ class ProfileScore(Record):
     """Null without a question that counts."""
     grade: str | None
     """Null if the bounds have different grades; the script gives none."""
-    part_b: Accuracy
-    part_a: Accuracy | None
+    part_b: WmbAccuracy
+    part_a: WmbAccuracy | None
     """Reported apart; null if the system was not asked about documents."""
     false_memory: FalseMemory
     speed: Speed
-    by_type: dict[str, Accuracy]
+    by_type: dict[str, WmbAccuracy]
     """Covers the conversations (readme), or both parts together (script)."""
 
 
@@ -190,7 +190,7 @@ class _Tally:
     def total(self) -> int:
         return self.correct + self.wrong + self.unmeasured
 
-    def accuracy(self) -> Accuracy:
+    def accuracy(self) -> WmbAccuracy:
         percent = None
         if self.total:
             # In the order of the script, so that the last digit is the same.
@@ -198,7 +198,7 @@ class _Tally:
                 n / self.total * 100 for n in (self.correct, self.correct + self.unmeasured)
             )
             percent = Range.of(low, high)
-        return Accuracy(
+        return WmbAccuracy(
             total=self.total, correct=self.correct, unmeasured=self.unmeasured, percent=percent
         )
 
@@ -303,7 +303,7 @@ def _verdict(answers: ScoredAnswers, row: ScoredRow, digest: str) -> bool | None
 
 def _profile(
     profile: Profile,
-    parts: tuple[Accuracy | None, Accuracy],
+    parts: tuple[WmbAccuracy | None, WmbAccuracy],
     by_type: Mapping[str, _Tally],
     latencies: Sequence[float | None],
     quantiles: QuantileSummary | None,

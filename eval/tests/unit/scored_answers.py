@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
-from memconform.bench.answering.records import AnswerRecord, AnswerSettings, ReaderSettings
+from memconform.bench.answering.records import AnswerSettings, ArmAnswer, ReaderSettings
 from memconform.bench.answering.report_builder import AnswerReportBuilder
 from memconform.bench.qa.plan import AnswerSelection, QaPlan, RubricRun
 from memconform.bench.qa.records import Judgement
@@ -92,7 +92,7 @@ def write_answer(
     for arm, statuses in arms.items():
         for name, status in statuses.items():
             builder.add(
-                AnswerRecord(
+                ArmAnswer(
                     arm=arm, question=name, text=key.questions[name].question, category="one",
                     status=status, code="" if status.measured else "llm_failed", reason="so",
                     answer=f"It is {name}, {status.value}.", served_model="", shown=["s1"],

@@ -57,7 +57,7 @@ class AnswerSettings(Record):
     """Whether answers of the daemons' own readers are scored without their blocks of reasoning."""
 
 
-class AnswerRecord(Record):
+class ArmAnswer(Record):
     """The answer of one arm to one question."""
 
     stage: Literal["answer"] = "answer"
@@ -96,9 +96,9 @@ class AnswerRecord(Record):
         shown: Sequence[str] = (),
         left_out: int = 0,
         gold_shown: bool | None = None,
-    ) -> "AnswerRecord":
+    ) -> "ArmAnswer":
         """Record that there is no answer, and why."""
-        return AnswerRecord(
+        return ArmAnswer(
             arm=arm,
             question=question.id,
             text=question.question,

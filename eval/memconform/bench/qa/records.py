@@ -54,7 +54,7 @@ class Judgement(Record):
     """The label by LongMemEval's released script, for replies of one word by a single judge."""
 
 
-class JournalHeader(Record):
+class QaJournalHeader(Record):
     """The first line of a journal of judgements."""
 
     stage: Literal["header"] = "header"

@@ -65,7 +65,7 @@ class WmbSettings(Record):
     judge: JudgeSettings
 
 
-class JournalHeader(Record):
+class WmbJournalHeader(Record):
     """The first line of a journal of verdicts."""
 
     stage: Literal["header"] = "header"
