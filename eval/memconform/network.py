@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from memconform.errors import UsageError
-from memconform.redaction import hide_credentials, hide_header, without_credentials
+from memconform.redaction import hide_credentials, hide_header, masked_address, userinfo_of
 
 _PORTS = {"http": 80, "https": 443}
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -46,7 +46,7 @@ class Proxy:
     variable: str
 
     def __str__(self) -> str:
-        return f"{without_credentials(self.url)} ({self.variable})"
+        return f"{masked_address(self.url)} ({self.variable})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,13 @@ def split_address(address: str) -> tuple[str, str, int]:
     """
     if re.search(r"[\s\x00-\x20\x7f\"'<>\\]", address):
         raise ValueError("white space, quotes or other characters that no address has")
-    parts = urlsplit(address)
-    host = parts.hostname
-    port = parts.port if parts.port is not None else _PORTS.get(parts.scheme, 1080)
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+        port = parts.port if parts.port is not None else _PORTS.get(parts.scheme, 1080)
+    except ValueError as error:
+        # Its text may show a part of the user info.
+        raise ValueError("no valid host or port") from error
     if not host or port == 0:
         raise ValueError("no host" if not host else "port 0")
     if ":" in host or "[" in parts.netloc:
@@ -100,6 +104,15 @@ def split_address(address: str) -> tuple[str, str, int]:
         except UnicodeError as error:
             raise ValueError("no host name") from error
     return parts.scheme, host, port
+
+
+def unescaped(address: str) -> str:
+    """What is wrong with the user info of an address that cannot be split; empty if nothing is."""
+    characters = sorted(set("/?#\\ ") & set(userinfo_of(address)))
+    if not characters:
+        return ""
+    encoded = ", ".join(f"{each!r} as %{ord(each):02X}" for each in characters)
+    return f"its user name or password must be percent-encoded: {encoded}"
 
 
 class HeaderError(ValueError):
@@ -199,7 +212,7 @@ def certificates(env: Mapping[str, str], address: str) -> Certificates | None:
             found = Certificates(Path(given), name)
             if fault := _certificate_fault(found):
                 raise UsageError(
-                    f"{name} is {given}, which {fault}, and {without_credentials(address)} needs"
+                    f"{name} is {given}, which {fault}, and {masked_address(address)} needs"
                     " certificates",
                     code="bad_certificates",
                     hint=f"unset {name}, or export {name}=PATH of a"
@@ -231,21 +244,23 @@ def _proxy(given: str, variable: str, host: str) -> Proxy:
     url = given if "://" in given else f"http://{given}"
     hide_credentials(url)
     remedy = f"unset it, or export NO_PROXY={host}"
+    scheme, fault = "", unescaped(url)
     try:
         scheme = split_address(url)[0]
-        fault = "" if scheme in _PROXY_SCHEMES else f"the scheme {scheme!r} is unknown"
+        if scheme not in _PROXY_SCHEMES:
+            fault = fault or f"the scheme {scheme!r} is unknown"
     except ValueError as error:
-        scheme, fault = "", without_credentials(str(error))
+        fault = fault or str(error)
     if fault:
         raise UsageError(
-            f"{variable} is {without_credentials(given)!r}, which is not the address of a proxy:"
+            f"{variable} is {masked_address(given)!r}, which is not the address of a proxy:"
             f" {fault}",
             code="bad_proxy",
             hint=f"export {variable}=http://HOST:PORT, {remedy}",
         )
     if scheme.startswith("socks") and find_spec("socksio") is None:
         raise UsageError(
-            f"{variable} is {without_credentials(given)!r}, and SOCKS needs the package socksio",
+            f"{variable} is {masked_address(given)!r}, and SOCKS needs the package socksio",
             code="no_socks",
             hint=f"pip install socksio, or export {variable}=http://HOST:PORT of an HTTP proxy,"
             f" {remedy}",

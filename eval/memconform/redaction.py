@@ -67,7 +67,11 @@ _NAMES = re.compile(
 )
 _CREDENTIALS = re.compile(rf"{_NAMES.pattern}|authorization|cookie", re.IGNORECASE)
 """Names of headers whose values are secrets."""
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?<![^\s\"'=])[^\s:/@\"'=]+:[^\s@/\"']+(?=@[\w\[(])")
+_ADDRESS = re.compile(r"(?<![\w+.-])[A-Za-z][\w+.-]*://[^\s\"<>]*[^\s\"<>',.;:)]")
+"""An address within a text."""
+_SCHEME = re.compile(r"\s*[A-Za-z][\w+.-]*://")
+_USERINFO = re.compile(r"(?<![^\s\"'=])[^\s:/\"'=]+:(?!//)[^\s\"']+(?=@[\w\[(])")
+"""User info without a scheme before it, as in the DSN of a database."""
 _KEY_VALUE = re.compile(
     r"(?i)(?<![a-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
     r"(\"[^\"]*\"|'[^']*'|\{[^}]*\}|[^;&,\s]+)"
@@ -99,7 +103,9 @@ def is_secret(name: str) -> bool:
 
 def hide_credentials(value: str) -> None:
     """Hide the user names and passwords in a connection string or URL."""
-    for userinfo in _USERINFO.findall(value):
+    addresses = [*_ADDRESS.findall(value), *([value] if _SCHEME.match(value) else [])]
+    userinfos = {_split_userinfo(address)[1] for address in addresses} - {""}
+    for userinfo in (*userinfos, *_USERINFO.findall(value)):
         for form in (userinfo, unquote(userinfo)):
             hide(form)
             hide(form.partition(":")[2])
@@ -124,9 +130,41 @@ def hide_header(name: str, value: str) -> None:
         hide(userinfo.partition(":")[2])
 
 
-def without_credentials(address: str) -> str:
-    """Mask user info and labelled passwords in an address or any other text."""
-    clean = _USERINFO.sub(MASK, address)
+def userinfo_of(address: str) -> str:
+    """User name and password of an address, or of what was meant to be one; they may hold
+    characters that no address has there."""
+    return _split_userinfo(address)[1]
+
+
+def masked_address(address: str) -> str:
+    """Mask user info, query and fragment of an address, or of what was meant to be one."""
+    scheme, userinfo, rest = _split_userinfo(address)
+    if {"?", "#"} & set(userinfo):
+        # A password with a question mark, or a query with an at sign.
+        return f"{scheme}{MASK}"
+    place = re.split(r"(?<=[?#])", rest, maxsplit=1)
+    shown = place[0] + (MASK if place[1:] and place[1] else "")
+    return f"{scheme}{MASK}@{shown}" if userinfo else f"{scheme}{shown}"
+
+
+def _split_userinfo(address: str) -> tuple[str, str, str]:
+    """What stands before the user info, the user info, and what follows it.
+
+    It ends at the last at sign, because a password may hold the characters that end an authority;
+    only without a colon, an at sign is taken to be one of the path.
+    """
+    scheme = address[: match.end()] if (match := _SCHEME.match(address)) else ""
+    rest = address[len(scheme) :]
+    userinfo, _, place = rest.rpartition("@")
+    if ":" not in userinfo and re.search(r"[/?#\\]", userinfo):
+        return scheme, "", rest
+    return scheme, userinfo, place
+
+
+def without_credentials(text: str) -> str:
+    """Mask user info, queries and labelled passwords in addresses and any other text."""
+    clean = _ADDRESS.sub(lambda match: masked_address(match[0]), text)
+    clean = _USERINFO.sub(MASK, clean)
     return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[1]) + MASK, clean)
 
 

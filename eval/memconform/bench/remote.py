@@ -8,6 +8,7 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 
 from memconform.errors import DaemonError
 from memconform.network_transport import ShellTransport
+from memconform.redaction import hide_credentials, masked_address
 from memconform.validation import first_fault
 
 _BATCH = 64
@@ -33,6 +34,7 @@ class RemoteEmbedder:
 
     def __init__(self, base_url: str, model: str, key: str | None) -> None:
         self.name = model
+        hide_credentials(base_url)
         self._url = f"{base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
@@ -74,7 +76,7 @@ class RemoteEmbedder:
 
     def _failed(self, reason: str) -> DaemonError:
         return DaemonError(
-            f"{self._url} cannot embed with {self.name}: {reason}",
+            f"{masked_address(self._url)} cannot embed with {self.name}: {reason}",
             code="embedder_failed",
             hint="check --embed-base-url, which must end in /v1, and --embed-model",
         )

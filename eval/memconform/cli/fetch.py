@@ -251,7 +251,9 @@ def _verify_file(file: PinnedFile, *, quiet: bool) -> ExitCode:
             code, status = ExitCode.OK, "ok"
         case "missing":
             code = ExitCode.USAGE
-            status = "missing" if file.url is None else f"missing; download it from {file.url}"
+            status = (
+                "missing" if file.url is None else f"missing; download it from {file.shown_url}"
+            )
         case "different":
             code = ExitCode.FAILED
             status = f"digest is {_digest(file)}, but {file.sha256} is pinned"

@@ -17,6 +17,7 @@ from memconform.datasets.sources import DownloadSource, SourceFile
 from memconform.errors import UsageError
 from memconform.network import proxy_for
 from memconform.network_transport import ShellTransport
+from memconform.redaction import masked_address
 
 State = Literal["ok", "missing", "different"]
 
@@ -33,6 +34,11 @@ class PinnedFile:
     path: Path
     size: int
     sha256: str
+
+    @property
+    def shown_url(self) -> str:
+        """The address without credentials."""
+        return "" if self.url is None else masked_address(self.url)
 
     @property
     def part(self) -> Path:
@@ -275,7 +281,7 @@ def _certificate_hint(reason: str) -> str:
 
 def _incomplete(file: PinnedFile, target: IO[bytes], reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: received {target.tell():,} of {file.size:,} bytes, then: {reason}",
+        f"{file.shown_url}: received {target.tell():,} of {file.size:,} bytes, then: {reason}",
         code="fetch_cut",
         hint="run it again to resume the download",
     )
@@ -283,7 +289,7 @@ def _incomplete(file: PinnedFile, target: IO[bytes], reason: str) -> UsageError:
 
 def _refused(file: PinnedFile, reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: {reason}",
+        f"{file.shown_url}: {reason}",
         code="fetch_refused",
         hint="try later; or get the file from elsewhere, and check its digest with"
         " `memconform datasets verify`",
@@ -293,7 +299,7 @@ def _refused(file: PinnedFile, reason: str) -> UsageError:
 
 def _mismatch(file: PinnedFile, reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: not the pinned file: {reason}",
+        f"{file.shown_url}: not the pinned file: {reason}",
         code="fetch_differs",
         hint="run it again; if it repeats, the server has a different file",
         excerpt=f"pinned: {file.size:,} bytes, sha256 {file.sha256}",
@@ -301,5 +307,5 @@ def _mismatch(file: PinnedFile, reason: str) -> UsageError:
 
 
 def _by_hand(file: PinnedFile) -> str:
-    origin = "" if file.url is None else f"from   {file.url}\n"
+    origin = "" if file.url is None else f"from   {file.shown_url}\n"
     return f"{origin}to     {file.path}\nsha256 {file.sha256}"

@@ -19,6 +19,7 @@ from memconform.datasets.benchmarks import formats
 from memconform.datasets.files import PACKED, PieceReader, read_text
 from memconform.datasets.registry import sample, shipped, shipped_folder
 from memconform.errors import UsageError, nearest
+from memconform.redaction import hide_credentials, masked_address
 from memconform.user_cache import downloads_folder
 from memconform.validation import validation_faults
 
@@ -83,13 +84,14 @@ class DownloadSource(_Table):
         Raises:
             UsageError: if the address is not the URL of a folder (`bad_address`).
         """
+        hide_credentials(address)
         try:
             return self.model_copy(
                 update={"url": TypeAdapter[str](Address).validate_python(address)}
             )
         except ValidationError as error:
             raise UsageError(
-                f"{address!r} is not the address of a folder",
+                f"{masked_address(address)!r} is not the address of a folder",
                 code="bad_address",
                 hint="write http://… or https://…, with a / at its end",
             ) from error

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from memconform.errors import UsageError
-from memconform.network import split_address
-from memconform.redaction import hide_credentials, without_credentials
+from memconform.network import split_address, unescaped
+from memconform.redaction import hide_credentials, masked_address
 
 _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
 """Ports where OLLAMA_HOST names none, by its scheme."""
@@ -35,11 +35,11 @@ def service_address(given: str, variable: str, complete: Callable[[str], str] = 
         better = (
             each
             for each in _nearest(given)
-            if not _fault(each, complete) and without_credentials(each) == each
+            if not _fault(each, complete) and masked_address(each) == each
         )
         raise UsageError(
-            f"{variable} is {without_credentials(given)!r}, which is not the address of a service:"
-            f" {without_credentials(fault)}",
+            f"{variable} is {masked_address(given)!r}, which is not the address of a service:"
+            f" {fault}",
             code="bad_service_address",
             hint=f"export {variable}={shlex.quote(next(better, 'http://HOST:PORT'))}, or unset it",
         )
@@ -86,12 +86,15 @@ def _fault(given: str, complete: Callable[[str], str]) -> str:
     if not separator:
         return "the scheme is missing"
     if scheme.lower() not in ("http", "https"):
-        return f"the scheme {scheme!r} is neither http nor https"
+        shown = f" {scheme!r}" if scheme.isalnum() else ""
+        return f"the scheme{shown} is neither http nor https"
     try:
         split_address(address)
     except ValueError as error:
-        return str(error)
-    return "it has a query or a fragment" if {"?", "#"} & set(address) else ""
+        return unescaped(address) or str(error)
+    if not {"?", "#"} & set(address):
+        return ""
+    return unescaped(address) or "it has a query or a fragment"
 
 
 def _nearest(given: str) -> Iterator[str]:

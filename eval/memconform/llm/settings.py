@@ -15,11 +15,7 @@ from memconform.errors import UsageError
 from memconform.llm.addresses import ollama_address, service_address
 from memconform.llm.names import ModelName
 from memconform.network import Certificates, HeaderError, Proxy, split_header, way_to
-from memconform.redaction import (
-    hide,
-    is_secret,
-    without_credentials,
-)
+from memconform.redaction import hide, is_secret, masked_address
 from memconform.storage.provenance import ModelService
 
 _KEYS = {
@@ -92,7 +88,7 @@ class Endpoint:
     def __str__(self) -> str:
         """The address without credentials, and the variable that sets it."""
         set_by = f" ({self.variable})" if self.variable and self.base_url else ""
-        return f"{without_credentials(self.url)}{set_by}"
+        return f"{masked_address(self.url)}{set_by}"
 
     @property
     def stable_address(self) -> str | None:
@@ -186,7 +182,7 @@ def service_settings(provider: str, endpoint: Endpoint) -> ModelService:
     """What results and `doctor` say of how a service is reached."""
     return ModelService(
         provider=provider,
-        address=without_credentials(endpoint.url),
+        address=masked_address(endpoint.url),
         address_variable=endpoint.variable if endpoint.base_url else "",
         proxy="" if endpoint.proxy is None else str(endpoint.proxy),
         certificates="" if endpoint.certificates is None else str(endpoint.certificates),

@@ -16,6 +16,7 @@ from memconform.llm.settings import (
     models_address,
     require_daemon_service,
 )
+from memconform.redaction import masked_address
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
@@ -84,7 +85,7 @@ def test_an_invalid_address_names_variable_value_and_remedy(value: str) -> None:
     error = _refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
     assert error.code == "bad_service_address"
     assert "OPENAI_BASE_URL" in error.message
-    assert repr(value) in error.message
+    assert repr(masked_address(value)) in error.message
     assert "export OPENAI_BASE_URL=" in error.hint
 
 
@@ -138,7 +139,7 @@ def test_an_invalid_ollama_host_is_named(host: str) -> None:
     error = _refusal(ModelName("ollama", "m"), {"OLLAMA_HOST": host})
     assert error.code == "bad_service_address"
     assert "OLLAMA_HOST" in error.message
-    assert repr(host) in error.message
+    assert repr(masked_address(host)) in error.message
 
 
 def test_an_azure_deployment_with_and_without_a_version() -> None:
