@@ -12,6 +12,7 @@ from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
 from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.limits import require_room
 from memconform.daemons.runner import Daemon
 from memconform.errors import ExitCode, gravest
 from memconform.llm.services import model_checks
@@ -84,6 +85,8 @@ async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) ->
     helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
+        if runner.managed:
+            require_room(Path(folder), 1)
         examined = examine(
             runner,
             Path(folder),

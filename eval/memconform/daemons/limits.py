@@ -13,6 +13,9 @@ OTHER_FILES = 32
 _DISK_BYTES = 32 << 20
 """What the state of a daemon takes while it is checked, a few times over; with 3 MB all checks
 passed, and with 1 MB some failed as if the daemon was wrong."""
+_FILE_BYTES = 16 << 20
+"""Size of one file: with 64 KiB no daemon could write its database, and with 4 MiB the record of a
+response was cut."""
 _MEMORY_BYTES = 384 << 20
 """Address space of the smallest daemon: with 400 MB all worked, with 200 MB searches failed."""
 _FAILED_MEMORY_BYTES = 1000 << 20
@@ -83,12 +86,23 @@ def _require_disk_and_memory(folder: Path, memory: int) -> None:
             code="disk_full",
             hint="free space, or name another folder by --output",
         )
+    _require_file_size()
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < memory:
         raise UsageError(
             f"{limit >> 20} MiB of memory are allowed, and a daemon needs {memory >> 20}",
             code="out_of_memory",
             hint="raise the limit (`ulimit -v unlimited`)",
+        )
+
+
+def _require_file_size() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < _FILE_BYTES:
+        raise UsageError(
+            f"a file may have {limit >> 10:,} KiB, and daemons need {_FILE_BYTES >> 10:,}",
+            code="disk_full",
+            hint="raise the limit (`ulimit -f unlimited`)",
         )
 
 

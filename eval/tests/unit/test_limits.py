@@ -285,18 +285,23 @@ def test_tls_with_a_proxy_goes_by_a_context_of_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "memory", "code"),
+    ("free", "memory", "size", "code"),
     [
-        (1 << 20, resource.RLIM_INFINITY, "disk_full"),
-        (1 << 30, 200 << 20, "out_of_memory"),
-        (1 << 30, resource.RLIM_INFINITY, "too_few_files"),
+        (1 << 20, resource.RLIM_INFINITY, resource.RLIM_INFINITY, "disk_full"),
+        (1 << 30, resource.RLIM_INFINITY, 64 << 10, "disk_full"),
+        (1 << 30, 200 << 20, resource.RLIM_INFINITY, "out_of_memory"),
+        (1 << 30, resource.RLIM_INFINITY, 1 << 30, "too_few_files"),
     ],
 )
 def test_a_machine_on_which_a_correct_daemon_fails_is_refused(
-    free: int, memory: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    free: int, memory: int, size: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`conform` on a full disk, and with little memory, said NOT conformant."""
-    allowed = {resource.RLIMIT_AS: (memory, memory), resource.RLIMIT_NOFILE: (20, 20)}
+    allowed = {
+        resource.RLIMIT_AS: (memory, memory),
+        resource.RLIMIT_FSIZE: (size, size),
+        resource.RLIMIT_NOFILE: (20, 20),
+    }
     monkeypatch.setattr("memconform.daemons.limits.resource.getrlimit", allowed.__getitem__)
     monkeypatch.setattr("memconform.daemons.limits.shutil.disk_usage", lambda _: Mock(free=free))
     with pytest.raises(UsageError) as caught:
