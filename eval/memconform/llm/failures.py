@@ -12,7 +12,13 @@ from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
 from memconform.llm.refusals import refusal_details
 from memconform.llm.settings import Endpoint
-from memconform.llm.unreachable import located, name_variables, path_failure, proxy_refusal
+from memconform.llm.unreachable import (
+    located,
+    name_proxy,
+    name_variables,
+    path_failure,
+    proxy_refusal,
+)
 
 _THROTTLED = (429, 529)
 _RETRIED = (408, 409, 425, *_THROTTLED)
@@ -168,12 +174,12 @@ def translated(name: ModelName, library: _Library, endpoint: Endpoint) -> Iterat
     try:
         yield
     except LlmError as error:
-        name_variables(error, endpoint)
+        name_proxy(name_variables(error, endpoint), endpoint)
         raise
     except Exception as error:
         # A client may raise anything for the bytes that a service sends.
         failure = _translation(name, error, library, endpoint)
-        raise name_variables(failure, endpoint) from error
+        raise name_proxy(name_variables(failure, endpoint), endpoint) from error
 
 
 def _translation(
@@ -206,7 +212,7 @@ def _client_failure(
     if transmission.sent and timed_out:
         return TransientError(f"{name} did not answer in time", code="llm_timeout")
     if transmission.sent and not isinstance(error, library.APIConnectionError):
-        message = f"{name} sent an unreadable reply: {detail}"
+        message = f"{name} sent an unreadable reply: {_unreadable(cause)}"
         return TransientError(message, code="llm_bad_reply")
     failure = TransientError(
         f"the connection to {endpoint} failed: {detail}",
@@ -215,6 +221,19 @@ def _client_failure(
     )
     failure.hint = "check the address that the provider's variable holds, and the network"
     return failure
+
+
+def _unreadable(cause: BaseException) -> str:
+    """Why a reply cannot be read, without the words of Python."""
+    match cause:
+        case KeyError():
+            return f"it has no {str(cause)[:_SHOWN]}"
+        case IndexError():
+            return "a list in it is empty"
+        case TypeError() | AttributeError():
+            return "a field in it is missing, or of another type"
+        case _:
+            return str(cause)[:_SHOWN] or "it is not what the protocol defines"
 
 
 def _coded_status(error: object) -> int | None:

@@ -82,6 +82,24 @@ def located(error: LlmError, endpoint: Endpoint, status: int) -> LlmError:
     return error
 
 
+def name_proxy(error: LlmError, endpoint: Endpoint) -> LlmError:
+    """Name a proxy before a service without TLS in an error of what was read in reply.
+
+    Its page, or its bytes, look like those of the service.
+    """
+    proxy = str(endpoint.proxy)
+    is_reply = error.code in ("llm_bad_reply", "llm_unusable", "llm_connection")
+    if endpoint.proxy is None or not endpoint.url.startswith("http:") or not is_reply:
+        return error
+    if proxy not in error.message + error.hint:
+        error.message += f"; the proxy {proxy} may have answered so"
+        error.hint = (
+            f"check {endpoint.proxy.variable}, or add the service's host to NO_PROXY"
+            f"{'; ' if error.hint else ''}{error.hint}"
+        )
+    return error
+
+
 def name_variables(error: LlmError, endpoint: Endpoint) -> LlmError:
     """Name, in the hint of an error, the variables that hold the address and the key."""
     for what, variable in (("address", endpoint.variable), ("key", endpoint.key_variable)):

@@ -3,8 +3,10 @@
 from memconform.printing.escaping import escape_line
 from memconform.runs.highlights import FailedQuestions, Highlights
 from memconform.runs.results import QuestionResult
+from memconform.scoring.statuses import QuestionStatus
 
 _WIDTH = 100
+_JUDGE_FAILED = "memconform doctor --models, then memconform rescore RESULT to ask the judge again"
 
 
 def failed_lines(highlights: Highlights, most: int | None = None) -> list[str]:
@@ -32,8 +34,12 @@ def _names(group: FailedQuestions) -> str:
 
 def _cause(result: QuestionResult) -> str:
     if result.error is not None:
-        cause = escape_line(f"{result.verdict.value}, {result.error.code}: {result.error.message}")
-        hint = f"try: {result.error.hint}" if result.error.hint else ""
+        names = dict.fromkeys((result.verdict.value, result.error.code))
+        cause = escape_line(f"{', '.join(names)}: {result.error.message}")
+        advice = result.error.hint
+        if result.verdict is QuestionStatus.JUDGE_ERROR and result.error.message.startswith("llm_"):
+            advice = advice or _JUDGE_FAILED
+        hint = f"try: {advice}" if advice else ""
         more = [escape_line(line) for line in (hint, result.error.curl) if line]
         return "\n    ".join([cause, *more])
     answer = " ".join((result.answer or "").split())

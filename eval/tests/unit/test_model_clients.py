@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from memconform import redaction
@@ -20,13 +21,14 @@ from memconform.llm import calls
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import CallPolicy, LlmSession
-from memconform.llm.chat import HaltingError, ModelUnusableError, ServiceDownError
+from memconform.llm.chat import HaltingError, LlmError, ModelUnusableError, ServiceDownError
 from memconform.llm.clients import anthropic_client, openai_client
+from memconform.llm.failures import translated
 from memconform.llm.http_hooks import Transmission
 from memconform.llm.names import ModelName
 from memconform.llm.services import model_checks
 from memconform.llm.settings import endpoint, model_environment
-from memconform.llm.unreachable import path_failure
+from memconform.llm.unreachable import name_proxy, path_failure
 from memconform.scoring.judge.prompt import judge_request, parse_reply
 from memconform.storage import provenance
 
@@ -157,6 +159,40 @@ async def test_another_host_is_reached_by_its_proxy(name: str) -> None:
     [path] = proxy.paths
     assert path.startswith("http://models.example")
     assert "proxy-authorization: basic " in proxy.heads[0].lower()
+
+
+async def test_a_proxy_that_answers_with_a_page_is_named() -> None:
+    """The address of the service was to be checked, which was right."""
+    async with _serving(body="<html>log in</html>") as proxy:
+        env = _env("http://models.example", HTTP_PROXY=proxy.address)
+        with pytest.raises(LlmError) as raised:
+            await _ask("openai:gpt-4o-2024-08-06", env)
+    error = raised.value
+    assert f"{proxy.address} (HTTP_PROXY) may have answered so" in error.message
+
+
+def test_a_reply_that_lacks_a_field_is_described_without_the_words_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was `unreadable reply: KeyError: 'choices'`."""
+    name = ModelName.parse("openai:m", {})
+    sent = Transmission(tried=True, connected=True, sent=True)
+    monkeypatch.setattr("memconform.llm.failures.current_transmission", lambda: sent)
+    with (
+        pytest.raises(LlmError, match=r"unreadable reply: it has no 'choices'$"),
+        translated(name, openai, endpoint(name, _env("http://127.0.0.1:1"))),
+    ):
+        raise KeyError("choices")
+
+
+@pytest.mark.parametrize(("scheme", "named"), [("http", True), ("https", False)])
+def test_a_broken_reply_by_way_of_a_proxy_names_it(scheme: str, *, named: bool) -> None:
+    env = _env(f"{scheme}://models.example", HTTP_PROXY="http://p:1", HTTPS_PROXY="http://p:1")
+    way = endpoint(ModelName.parse("openai:m", {}), env)
+    error = name_proxy(LlmError("the connection failed", code="llm_connection"), way)
+    assert ("http://p:1 (HTTP_PROXY) may have answered so" in error.message) is named
+    assert ("NO_PROXY" in error.hint) is named
+    assert name_proxy(error, way).message.count("may have answered") == named
 
 
 @pytest.mark.parametrize("status", [403, 407])

@@ -301,3 +301,13 @@ def test_one_cause_of_twenty_unmeasured_questions_is_shown_once() -> None:
     assert cause.startswith("20 questions (q0, q1, q2, …): protocol_error, bad_ranking")
     assert cause.splitlines()[1:] == ["    try: measure with --rank-by position", "    curl 0"]
     assert wrong.startswith("q20: incorrect")
+
+
+def test_a_judge_that_failed_is_one_cause_with_advice() -> None:
+    """It was `judge_error, judge_error: …`, and nothing to try."""
+    highlights = Highlights()
+    failure = Failure(code="judge_error", message="llm_bad_reply: it has no 'choices'")
+    highlights.add(question("q", QuestionStatus.JUDGE_ERROR, error=failure))
+    [cause] = failed_lines(highlights)
+    assert cause.startswith("q: judge_error: llm_bad_reply: it has no 'choices'\n    try: ")
+    assert "rescore" in cause
