@@ -16,6 +16,9 @@ _VENDOR_BY_NAME = (
 FAKE_MODEL = "lexical-3"
 """What the scripted upstream judges by; numbered, because replies are cached by this name."""
 
+MODEL_VARIABLES = ("JB_EVAL_JUDGE_MODEL", "JB_LME_ACTOR_MODEL", "JB_LME_JUDGE_MODEL")
+"""Variables that name a model where no flag does."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelName:

@@ -23,7 +23,8 @@ from memconform.daemons.limits import OTHER_FILES, nearest_existing, why_unwrita
 from memconform.daemons.ports import accepts
 from memconform.datasets.sources import data_folder, known_sources
 from memconform.errors import DaemonError, MemconformError, UsageError, limit_error
-from memconform.llm.budget import Ledger
+from memconform.llm.budget import Ledger, read_budget
+from memconform.llm.names import MODEL_VARIABLES, ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.services import ModelCheck, model_checks
 from memconform.network import certificates, proxy_for
@@ -96,7 +97,7 @@ async def check_machine(machine: Machine, output: Path) -> AsyncGenerator[Step, 
         "ports": lambda: _ports(machine),
         "locale": lambda: _locale(machine.env),
         "clock": lambda: _clock(machine),
-        "settings": _settings,
+        "settings": lambda: _settings(machine.env),
     }
     for name, run in checks.items():
         yield await asyncio.to_thread(_step, name, run)
@@ -316,9 +317,13 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-def _settings() -> str:
+def _settings(env: Mapping[str, str]) -> str:
     """Read what the variables of this program name; each raises if it cannot be used."""
     prices = Prices.load()
     sources = known_sources()
     Ledger().close()
+    read_budget(None, env)
+    for variable in MODEL_VARIABLES:
+        if named := env.get(variable, "").strip():
+            ModelName.parse(named, env, source=variable)
     return f"{len(sources)} sources of benchmarks, prices of {prices.as_of}"

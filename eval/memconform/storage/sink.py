@@ -199,5 +199,5 @@ def unwritable(path: Path, error: OSError) -> ResultsError:
     return ResultsError(
         f"cannot write {path}: {error.strerror}",
         code="results_unwritable",
-        hint="choose another --output or free space; the journal beside it has the measurements",
+        hint="free space, or choose another place; a journal of the run has what was measured",
     )

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -173,3 +174,10 @@ def test_every_variable_of_the_table_is_tried() -> None:
 
     idle = [v.names for group in environment_page().group for v in group.variable if not v.row]
     assert not idle
+
+
+def test_every_variable_that_the_help_names_is_in_the_page(script: ModuleType) -> None:
+    """Four were missing, although the README says that it lists all."""
+    named = re.findall(r"\b(?:JB|MEMCONFORM)_[A-Z_]+\b", (CHECKOUT / "docs" / "CLI.md").read_text())
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert not {name for name in named if f"`{name}`" not in page}
