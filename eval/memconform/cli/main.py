@@ -129,7 +129,11 @@ def main() -> None:
         # Our commands return their code; click exits by itself if its output is closed. Finished
         # runs are in the results folder.
         drop_output()
-        raise SystemExit(int(ExitCode.INTERNAL)) from None
+        _end(
+            "output_unwritable: standard output was closed before everything was printed\n"
+            "  try: read it to its end; finished runs are in the results folder",
+            ExitCode.INTERNAL,
+        )
     except click.ClickException as error:
         _show_usage(error)
         raise SystemExit(int(ExitCode.USAGE)) from None

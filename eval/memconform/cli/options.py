@@ -23,7 +23,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 output = option(
     "--output",
     group=OUTPUT,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, file_okay=False),
     default="results",
     metavar="DIR",
     help="Folder to write results to.",
