@@ -72,6 +72,52 @@ def test_a_program_that_is_interrupted_while_it_imports_ends_as_documented(
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "interrupted")
 
 
+_STRUCK_LATER = """
+import os, signal, sys
+import memconform.cli.main as program
+
+def strike(*arguments, original=program.{function}):
+    os.kill(os.getpid(), {number})
+    return original(*arguments)
+
+program.{function} = strike
+sys.argv[1:] = ["info", "--help"]
+from memconform.cli.start import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("function", ["prepare_streams", "adopt_orphans"])
+def test_a_program_that_is_interrupted_while_it_sets_itself_up_ends_as_documented(
+    number: signal.Signals, function: str
+) -> None:
+    """Handlers were switched before anything caught a KeyboardInterrupt: it left a traceback."""
+    script = _STRUCK_LATER.format(number=int(number), function=function)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "interrupted")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        _STRUCK.format(number=int(signal.SIGTERM), module="click"),
+        _STRUCK_LATER.format(number=int(signal.SIGTERM), function="prepare_streams"),
+        _STRUCK_LATER.format(number=int(signal.SIGTERM), function="adopt_orphans"),
+    ],
+)
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_an_interrupt_ends_as_documented_where_nothing_can_be_printed(
+    script: str, redirection: str
+) -> None:
+    """It ended with 1, a verdict, because the notice could not be written."""
+    command = f'exec "$0" -c "$1" {redirection}'
+    ended = subprocess.run(["/bin/sh", "-c", command, sys.executable, script], check=False)
+    assert ended.returncode == 130
+
+
 def test_the_installed_program_starts_where_interrupts_are_handled() -> None:
     (script,) = entry_points(group="console_scripts", name="memconform")
     assert script.value == "memconform.cli.start:main"
