@@ -20,13 +20,13 @@ recognized.
 """
 
 import base64
-import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import IO, Any
 from urllib.parse import unquote
+
+from memconform.encodings import Unescaped, binary_patterns, text_forms
 
 ANYWHERE = 8
 """Minimum length in characters to mask a secret inside words: ordinary text does not hold it."""
@@ -251,10 +251,6 @@ def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
     return redact(key)
 
 
-_BASE64_END = rb"[A-Za-z0-9+/_-]?={0,2}"
-"""The last base64 letter holds bits of the secret's last byte."""
-
-
 _SPACE = " " * 20
 """More white space than there is between a name and its value, quotes included."""
 
@@ -266,12 +262,12 @@ def _patterns() -> list[re.Pattern[bytes]] | None:
         return None
     anywhere, words = set[bytes](), set[bytes]()
     for secret in _secrets:
-        forms = _text_forms(secret)
+        forms = text_forms(secret)
         if len(secret) >= ANYWHERE:
             anywhere |= {re.escape(form) for form in forms}
         else:
             words |= forms
-        anywhere |= _binary_forms(secret)
+        anywhere |= binary_patterns(secret)
     patterns = [re.compile(_any_of(anywhere), re.DOTALL)] if anywhere else []
     if words:
         plain = _any_of(map(re.escape, words))
@@ -285,7 +281,7 @@ def _after_name(name: str, value: str) -> bytes:
     """The pattern of a value, its only group, as `NAME: VALUE`, `NAME=VALUE` or a JSON field."""
     most = len(_SPACE) // 2
     between = rb"[\\\"']{0,%d}[ \t]{0,%d}[:=,][ \t]{0,%d}[\\\"']{0,%d}" % ((most,) * 4)
-    forms = _any_of(map(re.escape, _text_forms(value)))
+    forms = _any_of(map(re.escape, text_forms(value)))
     named = rb"(?<![\w-])(?i:%s)" % re.escape(name.encode("utf-8", "surrogatepass"))
     return named + between + rb"(%s)(?![\w-])" % forms
 
@@ -295,103 +291,16 @@ def _any_of(patterns: Iterable[bytes]) -> bytes:
     return b"|".join(longest_first)
 
 
-def _text_forms(secret: str) -> set[bytes]:
-    """The secret as it is, and as JSON writes it, with quotes and other letters escaped."""
-    plain = secret.encode("utf-8", "surrogatepass")
-    in_json = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    return {plain, in_json, json.dumps(secret)[1:-1].encode()}
-
-
-def _binary_forms(secret: str) -> set[bytes]:
-    """Patterns of encodings that do not occur in ordinary text; none for a single byte."""
-    data = secret.encode("utf-8", "surrogatepass")
-    if len(data) < 2:
-        return set()
-    # The outer zero byte of UTF-16 may be missing at the start or end of a line.
-    wide = {secret.encode(e, "surrogatepass").strip(b"\0") for e in ("utf-16-le", "utf-16-be")}
-    forms = {re.escape(form) + rb"\x00?" for form in wide}
-    if len(data) >= WORD:
-        forms |= {data.hex().encode(), data.hex().upper().encode()}
-    whole = base64.b64encode(data).rstrip(b"=")
-    if len(data) < WORD:
-        # Too few inner letters to be distinctive.
-        edge = rb"(?<![A-Za-z0-9+/_-])%s={0,2}(?![A-Za-z0-9+/_-])"
-        return forms | {edge % re.escape(f) for f in (whole, whole.translate(_URLSAFE))}
-    for offset in range(3):
-        encoded = base64.b64encode(b"\0" * offset + data).rstrip(b"=")
-        # Letters that also hold bits of the neighbouring bytes differ from text to text.
-        inner = encoded[-(-offset * 8 // 6) : (offset + len(data)) * 8 // 6]
-        forms |= {re.escape(f) + _BASE64_END for f in (inner, inner.translate(_URLSAFE))}
-    return forms
-
-
-_URLSAFE = bytes.maketrans(b"+/", b"-_")
-
-_ESCAPED = re.compile(
-    rb"\\+(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
-    rb"|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[\"'/bfnrt])|%[0-9a-fA-F]{2}"
-)
-_CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-
-
-def _unescape(escape: bytes) -> bytes:
-    """Decode an escape sequence of JSON, Python, printf or a URL."""
-    code = escape.lstrip(b"\\%")
-    if code[:1] == b"u":
-        units = b"".join(re.findall(rb"u([0-9a-fA-F]{4})", escape))
-        text = bytes.fromhex(units.decode()).decode("utf-16-be", "surrogatepass")
-        return text.encode("utf-8", "surrogatepass")
-    if code[:1] == b"x" or escape[:1] == b"%":
-        return bytes.fromhex(code.removeprefix(b"x").decode())
-    if len(code) == 3:
-        return bytes([int(code, 8)])
-    return _CONTROLS.get(code, code)
-
-
 def _redact_escaped(data: bytes, patterns: Iterable[re.Pattern[bytes]]) -> bytes:
     """Mask secrets of which any number of characters are escaped."""
-    decoded = bytearray()
-    # Offsets of each unescaped run and of each escape: `starts` in the decoded bytes, `places` and
-    # `ends` in the original.
-    starts, places, ends = [], [], []
-    end = 0
-    for match in _ESCAPED.finditer(data):
-        for begin, stop, piece in (
-            (end, match.start(), data[end : match.start()]),
-            (match.start(), match.end(), _unescape(match[0])),
-        ):
-            starts.append(len(decoded))
-            places.append(begin)
-            ends.append(stop)
-            decoded += piece
-        end = match.end()
-    if not starts:
+    unescaped = Unescaped(data)
+    if not unescaped.has_escapes:
         return data
-    starts.append(len(decoded))
-    places.append(end)
-    ends.append(len(data))
-    decoded += data[end:]
-
-    def place(index: int, *, end: bool) -> int:
-        run = bisect_right(starts, index) - 1
-        if run % 2 == 0:
-            return places[run] + index - starts[run]
-        return ends[run] if end else places[run]
-
-    clean = data
-    spans = [_span(match) for pattern in patterns for match in pattern.finditer(decoded)]
+    spans = [_span(match) for pattern in patterns for match in pattern.finditer(unescaped.data)]
     for first, last in reversed(_merged(spans)):
-        clean = (
-            clean[: place(first, end=False)]
-            + MASK.encode()
-            + clean[place(last - 1, end=True) + (_is_run(starts, last - 1)) :]
-        )
-    return clean
-
-
-def _is_run(starts: list[int], index: int) -> int:
-    """Return 1 if `index` is in an unescaped run: there `place` is the last byte, not the end."""
-    return int((bisect_right(starts, index) - 1) % 2 == 0)
+        start, end = unescaped.original_span(first, last)
+        data = data[:start] + MASK.encode() + data[end:]
+    return data
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

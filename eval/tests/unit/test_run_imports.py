@@ -13,7 +13,7 @@ from tests.fakes.scripted import ScriptedDaemon
 
 _ROOMS = {
     *("cli", "client", "concurrency", "contract", "daemons", "datasets", "errors", "ingest"),
-    *("llm", "network"),
+    *("encodings", "llm", "network"),
     *(
         "printing",
         "records",
