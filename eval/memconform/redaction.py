@@ -6,7 +6,7 @@ How a secret is masked depends on its length, because short strings also occur b
 | --- | --- |
 | 8 and more | anywhere, also inside words |
 | 4 to 7 | as a whole word that is not part of a path, a date or a number |
-| 1 to 3 | as the value of its header or variable: after that name |
+| 1 to 3 | after the name of its header or variable, if it has one |
 
 The value of a header whose name suggests no secret is masked only after that name if it has 7
 characters or fewer: a tenant `1` or a stage `smoke` is no secret, and masking it everywhere would
@@ -65,11 +65,16 @@ _NAMES = re.compile(
     r"|(?<![A-Z0-9])(?:PWD|PAT|AUTH|DSN)(?![A-Z0-9])",
     re.IGNORECASE,
 )
-_CREDENTIALS = re.compile(rf"{_NAMES.pattern}|authorization|cookie", re.IGNORECASE)
+_CREDENTIALS = re.compile(
+    rf"{_NAMES.pattern}|authorization|cookie|signature"
+    r"|(?<![A-Z0-9])(?:PASS|PIN|OTP|SESSION|SID|JWT|BEARER)(?![A-Z0-9])",
+    re.IGNORECASE,
+)
 """Names of headers whose values are secrets."""
+_SCHEME = re.compile(r"(?i)\A(?:bearer|basic|token) ")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?<![^\s\"'=])[^\s:/@\"'=]+:[^\s@/\"']+(?=@[\w\[(])")
 _KEY_VALUE = re.compile(
-    r"(?i)(?<![a-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
+    r"(?i)(?<![a-z0-9])(password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
     r"(\"[^\"]*\"|'[^']*'|\{[^}]*\}|[^;&,\s]+)"
 )
 
@@ -103,8 +108,8 @@ def hide_credentials(value: str) -> None:
         for form in (userinfo, unquote(userinfo)):
             hide(form)
             hide(form.partition(":")[2])
-    for password in _KEY_VALUE.findall(value):
-        hide(password.strip("\"'{}"))
+    for name, password in _KEY_VALUE.findall(value):
+        hide(password.strip("\"'{}"), name)
 
 
 def hide_header(name: str, value: str) -> None:
@@ -114,7 +119,7 @@ def hide_header(name: str, value: str) -> None:
     scheme, space, credentials = value.partition(" ")
     if not space or " " in credentials:
         return
-    hide(credentials, shortest=shortest)
+    hide(credentials, name, shortest=shortest)
     if scheme.lower() == "basic":
         try:
             userinfo = base64.b64decode(credentials, validate=True).decode()
@@ -127,7 +132,7 @@ def hide_header(name: str, value: str) -> None:
 def without_credentials(address: str) -> str:
     """Mask user info and labelled passwords in an address or any other text."""
     clean = _USERINFO.sub(MASK, address)
-    return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[1]) + MASK, clean)
+    return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[2]) + MASK, clean)
 
 
 def redact_bytes(data: bytes) -> bytes:
@@ -156,7 +161,7 @@ def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
     Joined, the pieces equal `redact_bytes` of the whole file.
     """
     # An escape takes up to twelve bytes per letter.
-    texts = (*_secrets, *(f"{name}{value}{_SPACE * 2}" for name, value in _named))
+    texts = (*_secrets, *(f"{name}{value}{_SPACE * 5}" for name, value in _named))
     reach = 16 * max((len(text.encode("utf-8", "surrogatepass")) for text in texts), default=1)
     buffer = b""
     while chunk := source.read(size):
@@ -202,8 +207,8 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
         for key, item in value.items():
-            if _is_named(key, item):
-                clean[key] = MASK
+            if _has_name(key):
+                clean[key] = _redact_named(key, item)
                 continue
             name = masked_key = _redact_key(key)
             while name in clean:
@@ -211,6 +216,8 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
             clean[name] = redact_values(item)
         return clean
     if isinstance(value, list | tuple):
+        if len(value) == 2 and _has_name(value[0]):
+            return [value[0], _redact_named(*value)]
         return [redact_values(item) for item in value]
     return value
 
@@ -235,14 +242,22 @@ def forget() -> None:
 _FIELD = re.compile(r"[a-z][a-z0-9]{0,15}(?:[_@-][a-z0-9]{1,15})*")
 
 
-def _is_named(key: Any, value: Any) -> bool:  # noqa: ANN401 - whatever JSON can hold
-    # Fields of ours are in lower case, without hyphens: a header may have the name of one.
+def _has_name(key: Any) -> bool:  # noqa: ANN401 - keys of any Python value
+    """Whether a value with this key is to be masked, if it is one that was registered with it."""
     return (
         isinstance(key, str)
-        and isinstance(value, str)
-        and ("-" in key or not key.islower())
-        and (key.lower(), value.strip()) in _named
+        # Fields of ours are in lower case, without hyphens: a header may have the name of one.
+        and ("-" in key or not key.islower() or _CREDENTIALS.search(key) is not None)
+        and any(key.lower() == name for name, _ in _named)
     )
+
+
+def _redact_named(key: str, value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    if isinstance(value, list | tuple):
+        return [_redact_named(key, item) for item in value]
+    if isinstance(value, str) and (key.lower(), _SCHEME.sub("", value.strip())) in _named:
+        return MASK
+    return redact_values(value)
 
 
 def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
@@ -251,8 +266,8 @@ def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
     return redact(key)
 
 
-_SPACE = " " * 20
-"""More white space than there is between a name and its value, quotes included."""
+_SPACE = " " * 10
+"""The most white space, or quotes, of one kind that there is between a name and its value."""
 
 
 @cache
@@ -278,12 +293,20 @@ def _patterns() -> list[re.Pattern[bytes]] | None:
 
 
 def _after_name(name: str, value: str) -> bytes:
-    """The pattern of a value, its only group, as `NAME: VALUE`, `NAME=VALUE` or a JSON field."""
-    most = len(_SPACE) // 2
-    between = rb"[\\\"']{0,%d}[ \t]{0,%d}[:=,][ \t]{0,%d}[\\\"']{0,%d}" % ((most,) * 4)
+    """The pattern of a value, its only group, as headers, variables and logs write it.
+
+    Such are `NAME: VALUE`, `NAME=VALUE`, `{"NAME": ["VALUE"]}`, `[(b'NAME', b'VALUE')]` and
+    `map[NAME:[VALUE]]`.
+    """
+    most = len(_SPACE)
+    quotes, space = rb"[\\\"']{0,%d}" % most, rb"[ \t]{0,%d}" % most
+    opening = rb"(?:[\[({]\s{0,%d})?(?:b(?=[\\\"']))?" % most
+    scheme = rb"(?i:(?:bearer|basic|token)[ \t])?"
+    between = quotes + space + rb"(?:[:=,]|[=-]>)" + space + opening + quotes + scheme
     forms = _any_of(map(re.escape, text_forms(value)))
-    named = rb"(?<![\w-])(?i:%s)" % re.escape(name.encode("utf-8", "surrogatepass"))
-    return named + between + rb"(%s)(?![\w-])" % forms
+    # CGI and its successors write X-Pin as HTTP_X_PIN.
+    written = re.escape(name.encode("utf-8", "surrogatepass")).replace(rb"\-", b"[-_]")
+    return rb"(?<![\w-])(?i:(?:http_)?%s)" % written + between + rb"(%s)(?![\w-])" % forms
 
 
 def _any_of(patterns: Iterable[bytes]) -> bytes:
