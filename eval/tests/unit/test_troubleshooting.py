@@ -38,6 +38,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("bench/wmb/answers_file.py", "system.incident.code"): (),
     ("bench/wmb/answers_file.py", "record.error.code"): (),
+    ("bench/wmb/report_builder.py", "each.code"): (),
+    ("bench/wmb/report_builder.py", "failure.code"): (),
     ("client/client.py", "error.code"): ("not_in_dialect",),
     ("daemons/limits.py", "lack.code"): (),
     # The table of error numbers.
@@ -59,8 +61,11 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay/retrieval.py", "error.code"): (),
     ("replay/retrieval.py", "self.halted.code"): (),
     ("replay/tool_loop.py", "error.code"): (),
-    ("reports/overview/replays.py", "question.code"): (),
     ("scoring/engine.py", "error.code"): (),
+    ("results/answers.py", "record.code or 'judge_error'"): (),
+    ("results/answers.py", "report.incident.code"): (),
+    ("results/replays.py", "question.code"): (),
+    ("results/wmb_scores.py", "outcome.code"): (),
     ("runs/remedies.py", "call.code"): (),
     ("runs/remedies.py", "getattr(error, 'code', '')"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry
