@@ -39,6 +39,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/wmb/answers_file.py", "system.incident.code"): (),
     ("bench/wmb/answers_file.py", "record.error.code"): (),
     ("client/client.py", "error.code"): ("not_in_dialect",),
+    ("daemons/limits.py", "error.code"): (),
     ("daemons/limits.py", "lack.code"): (),
     # The table of error numbers.
     ("errors.py", "_LIMITS[number]"): (
