@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from memconform.cli import start
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -70,6 +71,21 @@ def test_a_program_that_is_interrupted_while_it_imports_ends_as_documented(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "interrupted")
+
+
+def test_a_program_that_has_imported_all_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal ended the program on the spot, with its daemons running."""
+    seen: list[object] = []
+    before = [signal.signal(number, signal.SIG_DFL) for number in _SIGNALS]
+    monkeypatch.setattr(
+        "memconform.cli.main.main", lambda: seen.extend(map(signal.getsignal, _SIGNALS))
+    )
+    try:
+        start.main()
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+    assert seen == [signal.default_int_handler] * len(_SIGNALS)
 
 
 def test_the_installed_program_starts_where_interrupts_are_handled() -> None:
