@@ -4,8 +4,13 @@ BIN := .venv/bin
 CORE := .venv/.core
 STAMP := .venv/.ready
 # Modules are compiled on first import: compiling all of them took two fifths of the installation time.
-# What most verbs import is compiled at once, or each start would, where PYTHONDONTWRITEBYTECODE is set.
-COMPILED := memconform.cli.start, memconform.cli.main, memconform.cli.execute_run, memconform.cli.execute_doctor, memconform.cli.execute_conform
+# What verbs import is compiled at once, or each start would, where PYTHONDONTWRITEBYTECODE is set:
+# this package whole, and of the libraries what these modules import, some of it on first use.
+COMPILED := memconform.cli.execute_run, memconform.cli.execute_conform, memconform.cli.execute_answer, \
+	memconform.cli.html_report, memconform.reports.junit, memconform.upstream.serve, \
+	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, anthropic, openai
+EXTRAS := bench fuzz parity qa report
+COMPILE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
@@ -109,7 +114,9 @@ bench: $(STAMP)
 mutate: $(STAMP)
 	$(BIN)/memconform mutate
 
+# The package was changed by each pull.
 setup: $(STAMP)
+	@$(COMPILE) -m compileall -q eval/memconform
 
 # The program without its test tools, so that newcomers wait less.
 $(CORE): pyproject.toml requirements.lock
@@ -119,12 +126,14 @@ $(CORE): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
 	@$(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import $(COMPILED)'
+	@$(COMPILE) -c 'import $(COMPILED)'
+	@$(COMPILE) -m compileall -q eval/memconform
 	@touch $(CORE)
 
 $(STAMP): $(CORE) requirements-dev.lock
 	@echo "setting up .venv (once): the packages of requirements-dev.lock"
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(COMPILE) -c 'from memconform.cli.lazy import require_extra as each; [*map(each, "$(EXTRAS)".split())]'
 	@touch $(STAMP)
 
 clean:

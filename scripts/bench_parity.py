@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memconform.parity.comparison import compare_runs
-from memconform.parity.loaded_runs import load_runs
+from memconform.results.comparison import compare_runs
+from memconform.results.loaded_runs import load_runs
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.stats.paired import equivalent, holm, mcnemar
 from memconform.stats.paired_comparison import ALPHA, MARGIN

@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.bench.records import (
+    BenchJournalHeader,
     BenchSettings,
     IndexRecord,
-    JournalHeader,
     JournalRecord,
     QueryRecord,
 )
@@ -99,7 +99,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
     state = ResumeState()
     try:
         lines = whole_lines(path)
-        header = JournalHeader.model_validate_json(next(lines)[1])
+        header = BenchJournalHeader.model_validate_json(next(lines)[1])
         _require_same_settings(path, header, settings, systems)
         for _, line in lines:
             record = _reader().validate_json(line)
@@ -115,7 +115,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
 
 
 def _require_same_settings(
-    path: Path, header: JournalHeader, settings: BenchSettings, systems: dict[str, str]
+    path: Path, header: BenchJournalHeader, settings: BenchSettings, systems: dict[str, str]
 ) -> None:
     earlier = header.settings.model_dump()
     differing = [name for name, value in settings.model_dump().items() if earlier[name] != value]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memconform.bench.records import BenchSettings, DataSource, JournalHeader
+from memconform.bench.records import BenchJournalHeader, BenchSettings, DataSource
 from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.contract.wire import JsonValue
@@ -206,8 +206,8 @@ class BenchPlan:
                 hint="run again; the measurements are in the journal of the run's folder",
             )
 
-    def journal_header(self, run_id: str) -> JournalHeader:
-        return JournalHeader(
+    def journal_header(self, run_id: str) -> BenchJournalHeader:
+        return BenchJournalHeader(
             run_id=run_id,
             settings=self.settings,
             systems={system.name: system.identity for system in self.systems},

@@ -366,7 +366,7 @@ class BenchReport(HostOrigin, ReportHeader):
     """By view; empty unless a row was measured."""
 
 
-class JournalHeader(Record):
+class BenchJournalHeader(Record):
     """The first line of a bench's journal."""
 
     stage: Literal["header"] = "header"

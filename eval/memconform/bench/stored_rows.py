@@ -15,7 +15,7 @@ from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row
 from memconform.errors import UsageError, nearest
 from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
-from memconform.storage.result_file import read_head, read_lines, schema_of
+from memconform.storage.result_file import read_head, read_lines, require_schema, schema_of
 from memconform.validation import first_fault
 
 
@@ -104,6 +104,7 @@ def load_sides(references: Sequence[str], output: Path) -> list[list[StoredRow]]
         result, pattern = split_reference(reference)
         path = find_result(output, result)
         if path not in results:
+            require_schema("bench-report", path)
             results[path] = _read(path)
         sides.append(_matching(results[path], pattern, path))
     named = iter(_named([stored for side in sides for stored in side]))

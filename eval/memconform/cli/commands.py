@@ -15,7 +15,7 @@ import click
 
 from memconform.errors import ExitCode
 from memconform.printing.logs import LEVELS, configure_logs
-from memconform.printing.output import reserved_stdout
+from memconform.printing.output import echo, reserved_stdout
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -123,14 +123,15 @@ class Command(click.Command):
         """Carry the command out; if an option writes to standard output, nothing else does.
 
         Raises:
-            click.UsageError: for --dry-run beside a file for the report, which it has none of.
+            click.UsageError: for --dry-run beside an option that writes its report to standard
+                output: a forecast has none, and a program would read nothing.
         """
-        file = ctx.meta.get(ON_STDOUT, "--json" if ctx.params.get("json_file") else "")
-        if ctx.params.get("dry_run") and file:
-            raise click.UsageError(
-                f"--dry-run asks nothing, so {file} has no report to write: give one of the two",
-                ctx,
-            )
+        if ctx.params.get("dry_run"):
+            if option := ctx.meta.get(ON_STDOUT):
+                message = f"--dry-run asks nothing, so {option} has no report to print: omit it"
+                raise click.UsageError(message, ctx)
+            if file := ctx.params.get("json_file"):
+                echo(f"{file} is not written: --dry-run asks nothing", err=True)
         with reserved_stdout() if ON_STDOUT in ctx.meta else nullcontext():
             return super().invoke(ctx)
 

@@ -11,20 +11,21 @@ from memconform.cli.options import json_file, results, schema
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches, metric, view
 from memconform.cli.targets import json_target
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.parity.loaded_runs import load_runs
-from memconform.parity.run_diff import DiffReport, diff_runs
 from memconform.printing.output import echo
 from memconform.reports.difference import diff_banner, show_difference
 from memconform.reports.progress import StepProgress
+from memconform.results.loaded_runs import method_lines
+from memconform.results.references import load_pair
+from memconform.results.run_diff import DiffReport, diff_runs
 
 
 @click.command(
     "diff",
     cls=Command,
     examples=(
-        "memconform diff results/2026-01-30/go.json results/2026-01-31/go.json",
         "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
         "memconform diff BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
+        "memconform diff 'ANSWER-RUN#go hybrid' lme/result-go.json",
     ),
     exit_codes={
         ExitCode.FAILED: "what --fail-on names",
@@ -56,7 +57,7 @@ from memconform.reports.progress import StepProgress
 @view
 @results
 @json_file
-@schema("parity.run_diff:DiffReport", "bench.comparison_records:BenchDiffReport")
+@schema("results.run_diff:DiffReport", "bench.comparison_records:BenchDiffReport")
 @option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def command(  # noqa: PLR0917 - one parameter a flag
     first: str,
@@ -69,9 +70,10 @@ def command(  # noqa: PLR0917 - one parameter a flag
     json_file: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """Show what changed between two runs: regressions, fixes, latency.
+    """Show what changed between two results: regressions, fixes, latency.
 
-    FIRST and SECOND are result files, run folders or run ids. Of results of `bench`, the rows with
+    FIRST and SECOND are result files, run folders or run ids of `run`, `answer`, `judge` or `lme`;
+    `#SUBJECT` behind one selects an arm, a rubric or an SDK. Of results of `bench`, the rows with
     the same system and strategy are compared; `#SYSTEM/STRATEGY` behind a result selects one.
     """
     require_extra("parity")
@@ -80,7 +82,9 @@ def command(  # noqa: PLR0917 - one parameter a flag
         rows = (first, second, output, metric, view)
         options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
         return carry_out("compare_benches:diff", options)
-    one, other = load_runs((first, second), output)
+    one, other = load_pair(first, second, output)
+    for line in () if quiet else method_lines((one, other)):
+        echo(f"  {line}", err=True)
     with StepProgress("comparing", other.summary.total, quiet=quiet) as step:
         report = diff_runs(one, other, seed=seed, on_row=step.advance)
     code = gravest(_codes(report, limits))

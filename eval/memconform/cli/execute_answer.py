@@ -9,7 +9,7 @@ from pathlib import Path
 from memconform.bench.answering.engine import answer_questions
 from memconform.bench.answering.forecast import ReadingForecaster
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
-from memconform.bench.answering.records import AnswerRecord, AnswerSettings
+from memconform.bench.answering.records import AnswerSettings, ArmAnswer
 from memconform.bench.answering.report_builder import AnswersFinished
 from memconform.bench.digests import digest_of_names
 from memconform.bench.stored_rows import StoredRow, load_rows
@@ -255,7 +255,7 @@ def _with_files(arms: list[Arm]) -> list[Arm]:
     return arms
 
 
-def _write_hypotheses(path: Path, records: Iterable[AnswerRecord]) -> int:
+def _write_hypotheses(path: Path, records: Iterable[ArmAnswer]) -> int:
     """Write the answers of an arm; questions without one are absent.
 
     So are answers with a secret in them, which would be masked, and judged with the mask; returns

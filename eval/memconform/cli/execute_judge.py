@@ -9,8 +9,6 @@ from memconform.errors import ExitCode
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
 from memconform.llm.prices import Prices
-from memconform.parity.judge_comparison import compare_judgements
-from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
 from memconform.reports.judges import (
     calibration_banner,
@@ -19,6 +17,8 @@ from memconform.reports.judges import (
     show_comparison,
 )
 from memconform.reports.progress import StepProgress
+from memconform.results.judge_comparison import compare_judgements
+from memconform.results.loaded_runs import load_runs
 from memconform.scoring.judge.calibration import (
     Calibration,
     calibrate,

@@ -14,6 +14,7 @@ from memconform.printing.output import echo
 from memconform.reports.html.document import write_html
 from memconform.reports.live.app import create_app
 from memconform.reports.overview.overview import Overview
+from memconform.reports.overview.sources import find_sources
 from memconform.storage.sink import Sink
 
 _SHUTDOWN_SECONDS = 2
@@ -61,12 +62,12 @@ def view(options: ViewOptions) -> ExitCode:
 
 
 def _require_result(reference: str, output: Path) -> None:
-    if not Path(reference).exists() and not (output / "runs" / reference).exists():
-        raise UsageError(
-            f"no result {reference!r}, and no run of that name in {output / 'runs'}",
-            code="unknown_run",
-            hint="name a result file, a folder of results, or a run id",
-        )
+    """Raise UsageError if a reference is to no result, or to a file that no report shows.
+
+    A folder may be empty: runs in it are followed.
+    """
+    if not Path(reference).is_dir() and not (output / "runs" / reference).is_dir():
+        find_sources([reference], output)
 
 
 def _listen(host: str, port: int) -> socket.socket:

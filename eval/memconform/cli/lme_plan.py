@@ -22,7 +22,7 @@ from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SESSIONS, SharedBrain
 from memconform.replay.placement import has_prefixes
 from memconform.replay.plan import ReplayControl
-from memconform.replay.records import BenchmarkMode, RetrievalSettings
+from memconform.replay.records import BenchmarkMode, ReplayRetrievalSettings
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 
 _SHORTEST_SHA = 8
@@ -193,14 +193,14 @@ def benchmark_modes(
     ]
 
 
-def retrieval_settings(options: LmeOptions) -> RetrievalSettings:
+def retrieval_settings(options: LmeOptions) -> ReplayRetrievalSettings:
     """What every daemon is asked for; whether sessions are filtered is not known yet.
 
     Raises:
         UsageError: for filters by which nothing is found (`filters_exclude_all`).
     """
     scope, path_prefix = _folders(options)
-    return RetrievalSettings(
+    return ReplayRetrievalSettings(
         mode=Mode(options.retrieval_mode or Mode.HYBRID_RERANK),
         top_k=options.actor_topk,
         candidate_k=options.actor_candidatek or None,
@@ -241,7 +241,7 @@ def _exclude_all(
     )
 
 
-def require_searchable(brain: BrainFile, settings: RetrievalSettings) -> None:
+def require_searchable(brain: BrainFile, settings: ReplayRetrievalSettings) -> None:
     """Raise UsageError (`filters_exclude_all`) if the filters exclude every document.
 
     No answer could be found then, by any SDK.

@@ -29,8 +29,8 @@ _TASKS = {
             " floor."
         ),
         "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
-        "parity": "Decide whether runs agree, and show where they first differ.",
-        "diff": "Show what changed between two runs: regressions, fixes, latency.",
+        "parity": "Decide whether results agree, and show where they first differ.",
+        "diff": "Show what changed between two results: regressions, fixes, latency.",
         "trend": "Show how results changed over dates and versions.",
     },
     "Check a daemon": {

@@ -11,12 +11,13 @@ from memconform.cli.options import results as results_folder
 from memconform.cli.result_kinds import METHOD, BenchParityOptions, are_benches, metric, view
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
-from memconform.parity.comparison import Method, compare_runs
-from memconform.parity.loaded_runs import load_runs, question_of
-from memconform.parity.records import ParityReport
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 from memconform.reports.progress import StepProgress
+from memconform.results.comparison import Method, compare_runs
+from memconform.results.loaded_runs import method_lines, question_of
+from memconform.results.records import ParityReport
+from memconform.results.references import load_pair, load_results
 from memconform.stats.paired_comparison import ALPHA, MARGIN, ParityVerdict
 
 _EXIT_CODES = {
@@ -44,16 +45,17 @@ class _ComparesUnlessNamed(Group):
     subcommand_metavar="[compare] RESULT... | show QUESTION FIRST SECOND",
     examples=(
         "memconform parity results/2026-01-31/*.json",
-        "memconform parity BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
+        "memconform parity 'ANSWER-RUN#go*' lme/result-go.json",
         "memconform parity show lme-009 go.json py.json",
     ),
     exit_codes=_EXIT_CODES,
 )
 def command() -> None:
-    """Decide whether runs agree, and show where they first differ.
+    """Decide whether results agree, and show where they first differ.
 
-    RESULT is a result file, a run's folder or a run id. A result of `bench` is compared row by row;
-    `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
+    RESULT is a result file, a run's folder or a run id of `run`, `answer`, `judge` or `lme`;
+    `#SUBJECT` behind it selects some of its arms, rubrics or SDKs. A result of `bench` is compared
+    row by row; `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
     """
 
 
@@ -109,7 +111,7 @@ def command() -> None:
 @view
 @results_folder
 @json_file
-@schema("parity.records:ParityReport", "bench.comparison_records:BenchParityReport")
+@schema("results.records:ParityReport", "bench.comparison_records:BenchParityReport")
 @markdown
 @option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def compare_command(  # noqa: PLR0917 - one parameter a flag
@@ -126,18 +128,22 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     markdown: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """Compare runs of the same questions, or rows of benches, pair by pair.
+    """Compare results of the same questions, or rows of benches, pair by pair.
+
+    RESULT of answer, judge or lme stands for all of its arms, rubrics or SDKs, of a bench for all
+    of its rows; RESULT#go, RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
 
     A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first
-    differ is shown whatever the verdict. RESULT of a bench stands for all of its rows; RESULT#go,
-    RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
+    differ is shown whatever the verdict.
     """
     require_extra("parity")
     if are_benches(results, output, bench_only=(metric, view)):
         rows = (results, output, metric, view)
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
         return carry_out("compare_benches:parity", options)
-    runs = load_runs(results, output)
+    runs = load_results(results, output)
+    for line in () if quiet else method_lines(runs):
+        echo(f"  {line}", err=True)
     with StepProgress("comparing", runs[0].summary.total, quiet=quiet) as step:
         method = Method(margin, alpha, seed, resamples)
         report = compare_runs(runs, method, on_row=step.advance)
@@ -173,9 +179,10 @@ def _strict_code(report: ParityReport) -> ExitCode:
 def show_command(question: str, first: str, second: str, output: Path) -> ExitCode:
     """Show a question as two runs answered it, side by side.
 
-    QUESTION is its id; FIRST and SECOND are result files, run folders or run ids.
+    QUESTION is its id; FIRST and SECOND are result files, run folders or run ids, with `#SUBJECT`
+    behind one that has several.
     """
-    one, other = load_runs((first, second), output)
+    one, other = load_pair(first, second, output)
     pair = question_of(one, question), question_of(other, question)
     show_question(one, other, pair)
     return ExitCode.OK

@@ -13,8 +13,9 @@ from memconform.cli.report_options import ReportOptions, stored_results
 from memconform.errors import ExitCode
 
 _RESULTS = """
-RESULT is a result of run, bench, conform, mutate, fuzz, parity, lme or wmb score: a file, a run's
-folder or id, or a folder of results."""
+RESULT is a result of run, bench, answer, judge, lme, wmb score, conform, mutate, fuzz or parity: a
+file, a run's folder or id, or a folder of results. #SUBJECT behind one of answer, judge or lme
+selects an arm, a rubric or an SDK."""
 
 _EXIT_CODES = {
     ExitCode.OK: "written, whatever the verdict",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memconform.cli.commands import option
 from memconform.errors import UsageError
+from memconform.replay.stored import result_files
 from memconform.storage.folders import find_result, split_reference
 from memconform.storage.result_file import schema_of
 
@@ -72,8 +73,7 @@ def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence
 
     Raises:
         UsageError: if a result does not exist (`unknown_run`), runs and benches are mixed
-            (`unlike_runs`), a row of a run is named (`unknown_row`), or runs are compared with
-            flags for benches (`bad_option`).
+            (`unlike_runs`), or others are compared with flags for benches (`bad_option`).
     """
     kinds = [_is_bench(reference, output) for reference in references]
     if len(set(kinds)) > 1:
@@ -81,17 +81,11 @@ def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence
         raise UsageError(
             f"{bench} is the result of a bench, and {other} is not",
             code="unlike_runs",
-            hint="compare results of `bench` with each other, or results of `run`",
+            hint="compare results of `bench` with each other; with other results compare the"
+            " answers that `memconform answer` makes of a bench",
         )
     if all(kinds):
         return True
-    for reference in references:
-        if split_reference(reference)[1]:
-            raise UsageError(
-                f"{reference}: only a result of `bench` has rows",
-                code="unknown_row",
-                hint="give the result without #",
-            )
     if any(value is not None for value in bench_only):
         raise UsageError(
             "--metric and --view are for results of `bench`",
@@ -102,9 +96,12 @@ def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence
 
 
 def _is_bench(reference: str, output: Path) -> bool:
-    path = find_result(output, split_reference(reference)[0])
+    name, _ = split_reference(reference)
+    if result_files(Path(name)):
+        return False
+    path = find_result(output, name)
     try:
         return schema_of(path).startswith(BENCH_SCHEMA_PREFIX)
     except (ValueError, OSError, RecursionError):
-        # The reader of runs says what is wrong with the file.
+        # The reader of results says what is wrong with the file.
         return False

@@ -7,16 +7,16 @@ from memconform.cli.run_options import RunOptions
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode, missing_extra
 from memconform.measuring.scenarios import SCENARIOS
-from memconform.parity import comparison
-from memconform.parity.agreement import Agreement, compare_rankings
-from memconform.parity.loaded_runs import LoadedRun
-from memconform.parity.records import ParityReport
 from memconform.printing.errors import render_error
 from memconform.printing.output import echo
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
 from memconform.reports.parity import parity_banner, show_parity
 from memconform.reports.progress import StepProgress
+from memconform.results import comparison
+from memconform.results.agreement import Agreement, compare_rankings
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.records import ParityReport
 from memconform.runs.events import RunFinished
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.stats.resampling import is_slow

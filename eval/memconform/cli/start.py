@@ -1,5 +1,6 @@
 """The program's entry point: it handles interrupts before it imports anything that takes time."""
 
+import gc
 import os
 import signal
 from types import FrameType
@@ -20,7 +21,11 @@ def main() -> None:
     handled = [each for each in _INTERRUPTS if signal.getsignal(each) is not signal.SIG_IGN]
     for number in handled:
         signal.signal(number, _end)
+    # As while a verb is imported (cli/lazy.py).
+    gc.disable()
     from memconform.cli.main import main as run  # noqa: PLC0415 - see above
+
+    gc.enable()
 
     # From here on `run` ends the program in order.
     for number in handled:

@@ -9,12 +9,11 @@ from memconform.bench.records import BenchReport
 from memconform.bench.stored_rows import is_bench_report, read_report
 from memconform.cli.commands import Command, option
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
-from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import show_bench_trend
 from memconform.reports.difference import show_trend
 from memconform.reports.progress import StepProgress
-from memconform.runs.result_file import is_result
+from memconform.results.references import is_scored, read_subjects
 from memconform.runs.results import RunSummary
 
 _RUNS = "Which runs"
@@ -37,7 +36,7 @@ _Result = TypeVar("_Result")
     group=_RUNS,
     multiple=True,
     metavar="NAME",
-    help="Show only this SDK, or baseline of a bench. May be given several times.",
+    help="Show only this SDK, baseline of a bench, or arm of `answer`. May be given several times.",
 )
 @option(
     "--dataset",
@@ -49,7 +48,8 @@ _Result = TypeVar("_Result")
 def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
     """Show how results changed over dates and versions.
 
-    FOLDER holds results of `run` and `bench`, at any depth. By default it is `results`.
+    FOLDER holds results of `run`, `bench`, `answer`, `judge` and `lme`, at any depth. By default it
+    is `results`.
     """
     summaries: dict[str, RunSummary] = {}
     benches: dict[str, BenchReport] = {}
@@ -59,12 +59,11 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
         for path in paths:
             step.advance()
             try:
-                if is_result(path):
-                    summary = _summary(path, folder)
-                    _add(summaries, summary.run_id, summary, path)
-                elif is_bench_report(path):
+                if is_bench_report(path):
                     report = read_report(path)
                     _add(benches, report.run_id, report, path)
+                for summary in _summaries(path):
+                    _add(summaries, summary.run_id, summary, path)
             except (UsageError, OSError) as error:
                 _report_skipped(
                     path, error.message if isinstance(error, UsageError) else error.strerror
@@ -82,7 +81,7 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     ]
     if not runs and not selected:
         raise NothingSelectedError(
-            f"no matching result of a run or a bench in {folder}",
+            f"no matching result in {folder}",
             code="nothing_selected",
             hint="give the folder of --output, or check --sdk and --dataset",
         )
@@ -93,12 +92,16 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     return ExitCode.OK
 
 
-def _summary(path: Path, folder: Path) -> RunSummary:
-    [run] = load_runs([str(path)], folder)
-    # Reading all questions validates the file.
-    for _ in run.questions():
-        pass
-    return run.summary
+def _summaries(path: Path) -> list[RunSummary]:
+    """The subjects of a result; none of a file of another kind, or of a report without answers."""
+    if not is_scored(path):
+        return []
+    runs = read_subjects(path).values()
+    for run in runs:
+        # Reading all questions validates the file.
+        for _ in run.questions():
+            pass
+    return [run.summary for run in runs]
 
 
 def _add(results: dict[str, _Result], run_id: str, result: _Result, path: Path) -> None:

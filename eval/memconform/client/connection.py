@@ -16,7 +16,6 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, begin_exchange
 from memconform.client.responses import SizeLimit
 from memconform.client.transport import Transport
-from memconform.tls import tls_context
 
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""
@@ -36,9 +35,7 @@ class HttpConnection:
         """`connect_s` is the time in seconds within which a connection must be established."""
         self._connect_s = connect_s
         self._transport = Transport(
-            connections=connections,
-            secure=base_url.lower().startswith("https:"),
-            certificates=tls_context(base_url),
+            connections=connections, secure=base_url.lower().startswith("https:")
         )
         self._http = httpx.AsyncClient(
             base_url=base_url,

@@ -96,7 +96,7 @@ class Transport(httpx.AsyncBaseTransport):
         *,
         connections: int,
         secure: bool,
-        certificates: ssl.SSLContext,
+        certificates: ssl.SSLContext | None = None,
         is_strict: bool = False,
     ) -> None:
         """Create it.
@@ -104,13 +104,19 @@ class Transport(httpx.AsyncBaseTransport):
         Args:
             connections: The most connections at once.
             secure: Whether requests use TLS.
-            certificates: The context of TLS.
+            certificates: The context of TLS; by default it is loaded if `secure`.
             is_strict: Whether the needless body of a 204 is unsolicited, too.
         """
         self._backend = _Backend(secure=secure, is_strict=is_strict)
         self._pool = ConnectionPool(
             connections=connections,
-            ssl_context=certificates,
+            # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
+            ssl_context=certificates
+            or (
+                httpcore.default_ssl_context()
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            ),
             backend=self._backend,
         )
 

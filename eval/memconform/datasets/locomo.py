@@ -191,6 +191,11 @@ def _object(row: Any) -> dict[str, Any]:  # noqa: ANN401 - it is JSON
     return row
 
 
+def conversation_of(query_id: str) -> str:
+    """The conversation that a question, named by its id, is about."""
+    return query_id.rpartition("#")[0]
+
+
 def _query(query_id: str, row: dict[str, Any]) -> Question:
     # Of 446 adversarial rows, 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5

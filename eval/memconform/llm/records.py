@@ -1,11 +1,14 @@
 """What results say of a language model."""
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memconform.llm.names import ModelName
-from memconform.llm.prices import ModelTraits
 from memconform.records import Record
+
+if TYPE_CHECKING:
+    # Every result has these records, and few need the prices.
+    from memconform.llm.prices import ModelTraits
 
 
 class ModelSettings(Record):
@@ -20,7 +23,7 @@ class ModelSettings(Record):
     the vendor's own. Two servers may give one name to two models."""
 
     @classmethod
-    def of(cls, name: ModelName, traits: ModelTraits, address: str | None) -> "ModelSettings":
+    def of(cls, name: ModelName, traits: "ModelTraits", address: str | None) -> "ModelSettings":
         """The settings of a model at an address; None is the vendor's own."""
         digest = hashlib.sha256(address.encode()).hexdigest()[:12] if address else ""
         return cls(model=str(name), sampling=dict(traits.sampling), address=digest)

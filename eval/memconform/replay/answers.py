@@ -13,7 +13,7 @@ from memconform.records import Failure
 from memconform.replay.evidence import evidence_text, select_evidence
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayPlan
-from memconform.replay.records import JudgeVerdict, LmeQuestion, RetrievalRecord
+from memconform.replay.records import JudgeVerdict, LmeQuestion, ReplayRetrieval
 from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
 from memconform.scoring.reader.prompts import DECLINES
@@ -27,7 +27,7 @@ class RecordSource(Protocol):
 
     def __contains__(self, question: object, /) -> bool: ...
 
-    def __getitem__(self, question: str, /) -> RetrievalRecord: ...
+    def __getitem__(self, question: str, /) -> ReplayRetrieval: ...
 
 
 class Answering:
@@ -162,7 +162,7 @@ def unmeasured(question: Question, failure: Failure) -> LmeQuestion:
     )
 
 
-def hits_of(plan: ReplayPlan, record: RetrievalRecord) -> list[Hit]:
+def hits_of(plan: ReplayPlan, record: ReplayRetrieval) -> list[Hit]:
     """The hits of a record with their texts."""
     placement = plan.placement
     return [
@@ -172,7 +172,7 @@ def hits_of(plan: ReplayPlan, record: RetrievalRecord) -> list[Hit]:
     ]
 
 
-def _with_retrieval(question: Question, record: RetrievalRecord) -> LmeQuestion:
+def _with_retrieval(question: Question, record: ReplayRetrieval) -> LmeQuestion:
     """The row of a question that was retrieved and not read yet."""
     ranking = list(dict.fromkeys(hit.session for hit in record.hits))
     gold = () if question.abstain else question.gold

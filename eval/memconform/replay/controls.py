@@ -4,7 +4,7 @@ from memconform.replay.daemon import Retrieved
 from memconform.replay.documents import PlacedSession
 from memconform.replay.hits import Hit
 from memconform.replay.plan import ReplayControl, ReplayPlan
-from memconform.replay.records import RetrievalRecord
+from memconform.replay.records import ReplayRetrieval
 from memconform.replay.retrieval_record import retrieval_record
 
 
@@ -16,7 +16,7 @@ class ControlRecords:
         self._control = control
         self._questions = {question.id: question for question in plan.questions}
 
-    def __getitem__(self, name: str) -> RetrievalRecord:
+    def __getitem__(self, name: str) -> ReplayRetrieval:
         question = self._questions[name]
         brain = self._plan.sessions
         placed = [brain.sessions[path] for path in brain.paths[name]]

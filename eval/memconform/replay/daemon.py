@@ -36,7 +36,7 @@ from memconform.printing.plurals import plural
 from memconform.replay.brain import BrainFile
 from memconform.replay.hits import Hit
 from memconform.replay.placement import Placement, has_prefixes, joint_prefix, session_filter
-from memconform.replay.records import RetrievalSettings
+from memconform.replay.records import ReplayRetrievalSettings
 
 _TRIED = 3
 """Documents by whose words it is tried whether filters leave anything to find."""
@@ -77,7 +77,7 @@ class BrainIndex:
     seeded: SeededBrain
     verification: QueryVerification
     placement: Placement
-    settings: RetrievalSettings
+    settings: ReplayRetrievalSettings
     sessions: Mapping[str, tuple[str, ...]]
     """Paths of each question's sessions, to which a session filter restricts its searches."""
     _documents: dict[str, list[str]] = field(init=False)
@@ -363,7 +363,7 @@ async def brain_index(
     file: BrainFile,
     *,
     placement: Placement,
-    settings: RetrievalSettings,
+    settings: ReplayRetrievalSettings,
     sessions: Mapping[str, tuple[str, ...]],
     is_filled: bool,
     again: str,

@@ -28,7 +28,7 @@ from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import write_manifest
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import LmeQuestion, LmeResult
-from memconform.replay.report_builder import ResultBuilder
+from memconform.replay.report_builder import ReplayResultBuilder
 from memconform.replay.retrieval import PartRetrieval
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.sink import replacing
@@ -118,7 +118,7 @@ class _PartWork:
         self._plan = plan
         self._part = part
         self.name = part.name
-        self.builder = ResultBuilder(plan, part)
+        self.builder = ReplayResultBuilder(plan, part)
         self._journal: RetrievalJournal | None = None
         self._retrieval: PartRetrieval | None = None
         self._incident: DaemonError | UsageError | None = None

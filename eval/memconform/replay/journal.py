@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from memconform.contract.core import Version
 from memconform.errors import UsageError
-from memconform.replay.records import JournalHeader, RetrievalRecord
+from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
 from memconform.storage.append_only import AppendOnly, whole_lines
 
 
@@ -18,7 +18,7 @@ class RetrievalJournal:
     their texts may be half of the harness's memory.
     """
 
-    def __init__(self, folder: Path, header: JournalHeader) -> None:
+    def __init__(self, folder: Path, header: ReplayJournalHeader) -> None:
         """Read what earlier starts have recorded.
 
         Raises:
@@ -28,7 +28,7 @@ class RetrievalJournal:
         self._folder = folder
         self._header = header
         self._places: dict[str, tuple[Path, int]] = {}
-        self._redacted: dict[str, RetrievalRecord] = {}
+        self._redacted: dict[str, ReplayRetrieval] = {}
         """Records whose texts the file has masked."""
         self._file: AppendOnly | None = None
         self.version: str | None = None
@@ -43,16 +43,16 @@ class RetrievalJournal:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __getitem__(self, question: str) -> RetrievalRecord:
+    def __getitem__(self, question: str) -> ReplayRetrieval:
         """The record of a question; raises KeyError without one."""
         if question in self._redacted:
             return self._redacted[question]
         path, offset = self._places[question]
         with path.open("rb") as file:
             file.seek(offset)
-            return RetrievalRecord.model_validate_json(file.readline())
+            return ReplayRetrieval.model_validate_json(file.readline())
 
-    def append(self, records: Sequence[RetrievalRecord]) -> None:
+    def append(self, records: Sequence[ReplayRetrieval]) -> None:
         """Add records; raises ResultsError if they cannot be written (`journal_unwritable`)."""
         if self._file is None:
             # Not their count: a damaged one may have been deleted, as the hint says.
@@ -95,9 +95,9 @@ class RetrievalJournal:
         try:
             for offset, line in whole_lines(path):
                 if not offset:
-                    self._require_same(path, JournalHeader.model_validate_json(line))
+                    self._require_same(path, ReplayJournalHeader.model_validate_json(line))
                     continue
-                record = RetrievalRecord.model_validate_json(line)
+                record = ReplayRetrieval.model_validate_json(line)
                 if record.error is None and not record.redacted:
                     self._places[record.question] = (path, offset)
         except (OSError, ValidationError) as error:
@@ -107,7 +107,7 @@ class RetrievalJournal:
                 hint="delete it: its questions are asked again, and no model is called for that",
             ) from error
 
-    def _require_same(self, path: Path, header: JournalHeader) -> None:
+    def _require_same(self, path: Path, header: ReplayJournalHeader) -> None:
         self.version = header.version
         if header.model_copy(update={"version": None}) != self._header:
             raise UsageError(

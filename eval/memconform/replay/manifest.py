@@ -32,7 +32,7 @@ class RunManifest(HostOrigin, ReportHeader):
 
 
 @dataclass(slots=True)
-class DaemonRecord:
+class DaemonFacts:
     """What a daemon reported of itself, and what it took."""
 
     index: SeedRecord | None = None

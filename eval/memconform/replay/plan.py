@@ -17,7 +17,7 @@ from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SharedBrain
 from memconform.replay.placement import Placement
-from memconform.replay.records import JournalHeader, ReplaySettings
+from memconform.replay.records import ReplayJournalHeader, ReplaySettings
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.reader.reader import Reader
 
@@ -92,7 +92,7 @@ class ReplayPlan:
             changed |= {"reader": None, "reader_prompt": "", "evidence_tokens": 0}
         return self.settings.model_copy(update=changed)
 
-    def journal_header(self, part: Part) -> JournalHeader:
+    def journal_header(self, part: Part) -> ReplayJournalHeader:
         """The first line of a part's journal."""
         assert part.runner is not None  # noqa: S101 - for mypy; controls have no journal
         deciding = self.settings.model_dump(
@@ -104,7 +104,7 @@ class ReplayPlan:
         if self.agent is not None:
             # Its searches depend on what its model says.
             deciding |= {"agent": self.agent.digest(), "model": repr(self.settings.reader)}
-        return JournalHeader(
+        return ReplayJournalHeader(
             sdk=part.name,
             identity=daemon_identity(
                 part.runner, part.upstream, *([part.rank_by] if part.rank_by != "score" else [])

@@ -33,7 +33,7 @@ JudgeVerdict = Literal[
 """`abstain_…` of questions that have no answer; `not_run` without an answer to judge."""
 
 
-class RetrievalSettings(Record):
+class ReplayRetrievalSettings(Record):
     """What decides what is retrieved, besides the brain and the daemon."""
 
     mode: Mode
@@ -62,7 +62,7 @@ class ReplaySettings(Record):
     """Whether the reader searches by itself, several times a question."""
     brain: str
     """Digest of what the brain's documents depend on."""
-    retrieval: RetrievalSettings
+    retrieval: ReplayRetrievalSettings
     reader: ModelSettings | None
     """Null if the daemon's own reader answers; or nobody, so that what was retrieved is judged."""
     reader_prompt: str
@@ -87,7 +87,7 @@ class HitRecord(Record):
     """Its first 200 characters."""
 
 
-class RetrievalRecord(Record):
+class ReplayRetrieval(Record):
     """What one question retrieved; it is journalled once the index was verified again."""
 
     stage: Literal["retrieval"] = "retrieval"
@@ -118,7 +118,7 @@ class RetrievalRecord(Record):
     error: Failure | None = None
 
 
-class JournalHeader(Record):
+class ReplayJournalHeader(Record):
     """The first line of an SDK's journal."""
 
     stage: Literal["header"] = "header"

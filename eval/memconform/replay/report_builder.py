@@ -51,7 +51,7 @@ def cost_accounting(by_role: Mapping[str, RoleCost]) -> CostAccounting:
     return CostAccounting(total_usd=sum(c.cost_usd for c in made.values()), by_role=made)
 
 
-class ResultBuilder:
+class ReplayResultBuilder:
     """Collects the questions of a part."""
 
     def __init__(self, plan: ReplayPlan, part: Part) -> None:

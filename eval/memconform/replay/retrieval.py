@@ -16,9 +16,9 @@ from memconform.replay.agent import Agent
 from memconform.replay.daemon import BrainIndex, brain_index
 from memconform.replay.events import BrainIndexed, QuestionRetrieved
 from memconform.replay.journal import RetrievalJournal
-from memconform.replay.manifest import DaemonRecord
+from memconform.replay.manifest import DaemonFacts
 from memconform.replay.plan import Part, ReplayPlan
-from memconform.replay.records import RetrievalRecord
+from memconform.replay.records import ReplayRetrieval
 from memconform.replay.retrieval_record import retrieval_record
 from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
 from memconform.scoring.reader.reader import CallTotals
@@ -49,7 +49,7 @@ class PartRetrieval:
         """Set when its questions may be asked: nothing else runs then."""
         self.failed: dict[str, Failure] = {}
         """Questions that were not measured, and why."""
-        self.daemon = DaemonRecord()
+        self.daemon = DaemonFacts()
         self.halted: HaltingError | None = None
         """Why the agent calls its model no more."""
 
@@ -110,9 +110,9 @@ class PartRetrieval:
             await index.require_filters_find(self._plan.brain.documents(), prefix)
 
     async def _ask_all(self, index: BrainIndex, emit: Callable[[QuestionRetrieved], None]) -> None:
-        unverified: list[RetrievalRecord] = []
+        unverified: list[ReplayRetrieval] = []
 
-        async def ask(question: Question) -> RetrievalRecord:
+        async def ask(question: Question) -> ReplayRetrieval:
             return await self._ask(index, question)
 
         # One at a time: latencies of concurrent requests contain each other. An agent waits for its
@@ -126,14 +126,14 @@ class PartRetrieval:
                     await self._accept(index, unverified)
         await self._accept(index, unverified)
 
-    async def _accept(self, index: BrainIndex, records: list[RetrievalRecord]) -> None:
+    async def _accept(self, index: BrainIndex, records: list[ReplayRetrieval]) -> None:
         """Journal the records, once the index is seen to be what it was before them."""
         await index.verify()
         self._journal.append([record for record in records if record.error is None])
         self.failed |= {r.question: r.error for r in records if r.error is not None}
         records.clear()
 
-    async def _ask(self, index: BrainIndex, question: Question) -> RetrievalRecord:
+    async def _ask(self, index: BrainIndex, question: Question) -> ReplayRetrieval:
         plan = self._plan
         try:
             if plan.agent is not None:
@@ -146,7 +146,7 @@ class PartRetrieval:
 
     async def _ask_agent(
         self, agent: Agent, index: BrainIndex, question: Question
-    ) -> RetrievalRecord:
+    ) -> ReplayRetrieval:
         if self.halted is not None:
             return _failed(question, Failure(code=self.halted.code, message=self.halted.message))
         record, error = await answer_with_tools(agent, index, question, self._calls)
@@ -155,8 +155,8 @@ class PartRetrieval:
         return record
 
 
-def _failed(question: Question, failure: Failure) -> RetrievalRecord:
-    return RetrievalRecord(
+def _failed(question: Question, failure: Failure) -> ReplayRetrieval:
+    return ReplayRetrieval(
         question=question.id, hits=[], texts=[], latency_ms=None, search_ms=None, error=failure
     )
 

@@ -5,17 +5,17 @@ import hashlib
 from memconform.redaction import hides
 from memconform.replay.daemon import Retrieved
 from memconform.replay.hits import Hit
-from memconform.replay.records import HitRecord, RetrievalRecord
+from memconform.replay.records import HitRecord, ReplayRetrieval
 
 _PREVIEW = 200
 """Characters of a hit's text in a result."""
 
 
-def retrieval_record(question: str, retrieved: Retrieved) -> RetrievalRecord:
+def retrieval_record(question: str, retrieved: Retrieved) -> ReplayRetrieval:
     """What is journalled of a question."""
     texts = [hit.text for hit in retrieved.hits]
     secret = any(map(hides, (*texts, retrieved.answer or "")))
-    return RetrievalRecord(
+    return ReplayRetrieval(
         question=question,
         hits=[hit_record(hit) for hit in retrieved.hits],
         texts=texts,

@@ -30,7 +30,7 @@ def find_result_file(reference: str) -> Path:
     path = Path(name)
     if path.is_file() and not sdk:
         return path
-    files = sorted(path.glob(f"{_PREFIX}*{_SUFFIX}")) if path.is_dir() else []
+    files = result_files(path)
     by_sdk = {file.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): file for file in files}
     if sdk in by_sdk:
         return by_sdk[sdk]
@@ -48,6 +48,11 @@ def find_result_file(reference: str) -> Path:
             hint=f"name one: {name}{ROW_MARK}{next(iter(by_sdk))}",
         )
     return files[0]
+
+
+def result_files(folder: Path) -> list[Path]:
+    """The results in a folder of the replay, a file for each SDK; empty if it is none."""
+    return sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}")) if folder.is_dir() else []
 
 
 def read_lme_result(path: Path) -> LmeResult:

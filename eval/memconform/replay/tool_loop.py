@@ -13,7 +13,7 @@ from memconform.replay.agent_prompts import Tool, ToolCall
 from memconform.replay.daemon import BrainIndex, Retrieved
 from memconform.replay.documents import FACTS, SESSIONS
 from memconform.replay.hits import Hit
-from memconform.replay.records import RetrievalRecord
+from memconform.replay.records import ReplayRetrieval
 from memconform.replay.retrieval_record import retrieval_record
 from memconform.scoring.reader.reader import CallTotals
 
@@ -25,7 +25,7 @@ def agent_prefixes(project: str) -> dict[Tool, str]:
 
 async def answer_with_tools(
     agent: Agent, index: BrainIndex, question: Question, calls: CallTotals
-) -> tuple[RetrievalRecord, LlmError | None]:
+) -> tuple[ReplayRetrieval, LlmError | None]:
     """The answer and all that was found on the way to it; the error if there is no answer.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport
+from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport
 from memconform.bench.answering.report_builder import AnswersFinished
 from memconform.bench.tasks import ALL
 from memconform.printing.plurals import plural
@@ -24,9 +24,9 @@ class AnswerConsole(ProgressReport):
         super().__init__(quiet=quiet)
         self._task = self._progress.add_task("answering", total=total)
 
-    def handle(self, event: AnswerRecord | AnswersFinished) -> None:
+    def handle(self, event: ArmAnswer | AnswersFinished) -> None:
         """Advance the progress bar."""
-        if isinstance(event, AnswerRecord):
+        if isinstance(event, ArmAnswer):
             self._progress.advance(self._task)
 
 

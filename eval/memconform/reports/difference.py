@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from memconform.parity.run_diff import DiffReport
 from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
+from memconform.results.run_diff import DiffReport
 from memconform.runs.results import RunSummary
 
 _LISTED = (

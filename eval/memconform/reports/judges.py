@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.table import Table
 
-from memconform.parity.judge_comparison import Disagreement, JudgeComparison
 from memconform.printing.console import standard_error
 from memconform.reports.rates import NOT_MEASURED, format_rate
+from memconform.results.judge_comparison import Disagreement, JudgeComparison
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import ErrorRate
 

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
-from memconform.parity.agreement import Agreement
-from memconform.parity.records import ParityReport
 from memconform.records import Record, SkipRecord
+from memconform.results.agreement import Agreement
+from memconform.results.records import ParityReport
 from memconform.runs.results import RunResult
 from memconform.storage.sink import Masked, Sink, json_bytes
 

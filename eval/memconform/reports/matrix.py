@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from memconform.daemons.availability import SkippedSdk
-from memconform.parity.agreement import Agreement
 from memconform.printing.console import standard_error, styled
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
@@ -13,6 +12,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.console import verdict_counts
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.rates import pass_rate_text
+from memconform.results.agreement import Agreement
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary
 

@@ -11,9 +11,6 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from memconform.parity.ladder import first_difference
-from memconform.parity.loaded_runs import LoadedRun
-from memconform.parity.records import Pair, ParityReport
 from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
@@ -21,6 +18,9 @@ from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.rates import format_rate
+from memconform.results.ladder import first_difference
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.records import Pair, ParityReport
 from memconform.runs.results import QuestionResult
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
@@ -175,6 +175,7 @@ def _method(report: ParityReport) -> str:
 
 def _cells(pair: Pair) -> list[str]:
     contrast, shapes = pair.contrast, pair.shapes
+    ranked = contrast.compared if pair.rankings.compared is None else pair.rankings.compared
     difference = contrast.difference
     interval = (100 * difference.low, 100 * difference.high)
     return [
@@ -185,8 +186,8 @@ def _cells(pair: Pair) -> list[str]:
         format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
         f"{_deciding_p(contrast):.3g} ({contrast.holm_p:.3g})",
         f"{contrast.exact_p:.3g}",
-        f"{pair.rankings.equal} of {contrast.compared}",
-        f"{pair.rankings.rbo:.3f}",
+        f"{pair.rankings.equal} of {ranked}" if ranked else "-",
+        f"{pair.rankings.rbo:.3f}" if ranked else "-",
         f"{shapes.equal} of {shapes.compared}" if shapes.compared else "-",
     ]
 

@@ -15,9 +15,9 @@ from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import (
     SCRIPT_CHARACTERS,
     TYPES,
-    Accuracy,
     ProfileScore,
     Range,
+    WmbAccuracy,
 )
 
 _SHOWN = 10
@@ -184,7 +184,7 @@ def _minus(penalty: Range) -> str:
     return f"-{penalty.value:.2f}"
 
 
-def _accuracy(accuracy: Accuracy | None) -> str:
+def _accuracy(accuracy: WmbAccuracy | None) -> str:
     if accuracy is None or accuracy.percent is None:
         return _NONE
     return f"{_points(accuracy.percent)} % of {accuracy.total}"

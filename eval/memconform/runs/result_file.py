@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from memconform.runs.results import RESULT_SCHEMA, QuestionResult, RunSummary
-from memconform.storage.result_file import read_head, read_lines, schema_of
+from memconform.runs.results import QuestionResult, RunSummary
+from memconform.storage.result_file import read_head, read_lines
 
 
 def read_questions(result: Path) -> Iterator[QuestionResult]:
@@ -19,11 +19,3 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
 def read_summary(result: Path) -> RunSummary:
     """Read a result without its questions; raises ValueError if it is invalid."""
     return RunSummary.model_validate_json(read_head(result))
-
-
-def is_result(path: Path) -> bool:
-    """Whether a file declares itself the result of a run; raises OSError if it is unreadable."""
-    try:
-        return schema_of(path) == RESULT_SCHEMA
-    except ValueError:
-        return False

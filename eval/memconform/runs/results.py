@@ -168,6 +168,12 @@ class QuestionResult(Record):
             error=error,
         )
 
+    @property
+    def has_retrieval(self) -> bool:
+        """Whether what was retrieved is recorded: of stored answers it is not."""
+        recorded = (self.latency_ms, self.trace, self.seen)
+        return bool(self.ranking) or any(value is not None for value in recorded)
+
     def voided(self, incident: Incident) -> "QuestionResult":
         """The result without its measurement, for a run that an incident ended."""
         if not self.verdict.measured:

@@ -49,7 +49,7 @@ class Range(Record):
         return cls(value=low if low == high else None, low=low, high=high)
 
 
-class Accuracy(Record):
+class WmbAccuracy(Record):
     """How many questions were answered right."""
 
     total: int
@@ -90,12 +90,12 @@ class ProfileScore(Record):
     """Null without a question that counts."""
     grade: str | None
     """Null if the bounds have different grades; the script gives none."""
-    part_b: Accuracy
-    part_a: Accuracy | None
+    part_b: WmbAccuracy
+    part_a: WmbAccuracy | None
     """Reported apart; null if the system was not asked about documents."""
     false_memory: FalseMemory
     speed: Speed
-    by_type: dict[str, Accuracy]
+    by_type: dict[str, WmbAccuracy]
     """Covers the conversations (readme), or both parts together (script)."""
 
 
@@ -190,7 +190,7 @@ class _Tally:
     def total(self) -> int:
         return self.correct + self.wrong + self.unmeasured
 
-    def accuracy(self) -> Accuracy:
+    def accuracy(self) -> WmbAccuracy:
         percent = None
         if self.total:
             # In the order of the script, so that the last digit is the same.
@@ -198,18 +198,20 @@ class _Tally:
                 n / self.total * 100 for n in (self.correct, self.correct + self.unmeasured)
             )
             percent = Range.of(low, high)
-        return Accuracy(
+        return WmbAccuracy(
             total=self.total, correct=self.correct, unmeasured=self.unmeasured, percent=percent
         )
 
 
-def _readme(answers: ScoredAnswers) -> ProfileScore:
-    """Fixed denominators: a question without a row is wrong, unless it was lost or not asked.
+def readme_outcomes(answers: ScoredAnswers) -> dict[str, bool | None]:
+    """Whether each question that the README counts is right, by id; None if it was not measured.
 
-    An error message in place of an answer is neither right nor wrong.
+    A question without a row is wrong, unless it was lost or not asked. An error message in place of
+    an answer is neither right nor wrong.
     """
     counted = answers.counted
     unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
+    asked_documents = any(is_document(name) for name in (*counted, *answers.lost))
 
     def outcome(question: Question) -> bool | None:
         row = counted.get(question.id)
@@ -221,28 +223,38 @@ def _readme(answers: ScoredAnswers) -> ProfileScore:
             return row.returned_nothing
         return _verdict(answers, row, row.whole)
 
+    return {
+        question.id: outcome(question)
+        for question in answers.questions.values()
+        if not is_document(question.id) or (asked_documents and question.category == SCORED)
+    }
+
+
+def _readme(answers: ScoredAnswers) -> ProfileScore:
+    """Fixed denominators, by `readme_outcomes`."""
+    counted = answers.counted
+    unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
     by_type: dict[str, _Tally] = {}
     documents = _Tally()
     paying = []
-    for question in answers.questions.values():
-        if is_document(question.id):
-            if question.category == SCORED:
-                documents.add(outcome(question))
+    for name, outcome in readme_outcomes(answers).items():
+        category = answers.questions[name].category
+        if is_document(name):
+            documents.add(outcome)
             continue
-        by_type.setdefault(question.category, _Tally()).add(outcome(question))
-        if question.category in (SCORED, FALSE_MEMORY):
-            paying.append(question.id)
+        by_type.setdefault(category, _Tally()).add(outcome)
+        if category in (SCORED, FALSE_MEMORY):
+            paying.append(name)
     latencies = [
         # How fast a call failed is not how fast an answer was.
         counted[name].latency_ms if name in counted and counted[name].error is None else None
         for name in paying
         if name in counted or name in unmeasured
     ]
-    asked_documents = any(is_document(name) for name in (*counted, *answers.lost))
     part_b = by_type.get(SCORED, _Tally()).accuracy()
     return _profile(
         "readme",
-        (documents.accuracy() if asked_documents else None, part_b),
+        (documents.accuracy() if documents.total else None, part_b),
         by_type,
         latencies,
         QuantileSummary.of(latency for latency in latencies if latency is not None),
@@ -291,7 +303,7 @@ def _verdict(answers: ScoredAnswers, row: ScoredRow, digest: str) -> bool | None
 
 def _profile(
     profile: Profile,
-    parts: tuple[Accuracy | None, Accuracy],
+    parts: tuple[WmbAccuracy | None, WmbAccuracy],
     by_type: Mapping[str, _Tally],
     latencies: Sequence[float | None],
     quantiles: QuantileSummary | None,

@@ -63,21 +63,69 @@ def read_lines(result: Path) -> Iterator[str]:
     raise ValueError(f"{result} ends before its questions do")
 
 
-_OTHER_RESULTS: Final = {
-    "bench": "memconform parity compare and memconform diff compare its rows; memconform view shows"
-    " its queries",
-    "conform": "memconform conform findings shows its checks",
-    "lme": "memconform lme review and lme arbitrate read it",
-    "wmb": "memconform wmb score reads its answers",
-    "qa": "memconform view shows it",
-    "answer": "memconform judge longmemeval and judge locomo score its answers",
-    "fuzz": "docs/FUZZ.md says how to repeat it",
+def has_lines(result: Path) -> bool:
+    """Whether a report is followed by its questions; raises OSError if it is unreadable."""
+    try:
+        next(read_lines(result), None)
+    except ValueError:
+        return False
+    return True
+
+
+_REPORTS = "memconform report and memconform view show it"
+_ITSELF = "give the results that it compares"
+
+WRITERS: Final = {
+    "result": ("run", "memconform parity, diff, report and view read it"),
+    "bench-report": (
+        "bench",
+        "memconform parity compare and diff compare its rows; memconform view shows its queries",
+    ),
+    "bench-parity-report": ("parity", _ITSELF),
+    "bench-diff-report": ("diff", _ITSELF),
+    "bench-journal": ("bench", "memconform bench --resume reads it"),
+    "conform-report": ("conform", f"memconform conform findings shows its checks; {_REPORTS}"),
+    "mutation-report": ("mutate", _REPORTS),
+    "fuzz-report": ("fuzz", f"docs/FUZZ.md says how to repeat it; {_REPORTS}"),
+    "parity-report": ("parity", f"{_REPORTS}; to compare, {_ITSELF}"),
+    "diff-report": ("diff", _ITSELF),
+    "run-report": (
+        "run",
+        "memconform report shows it; to compare, give results/runs/<run-id>/result.json",
+    ),
+    "answer-report": ("answer", "memconform parity, diff, report and view read it"),
+    "qa-report": ("judge", "memconform parity, diff, report and view read it"),
+    "qa-journal": ("judge", "the --resume of the command that wrote it reads it"),
+    "qa-metrics": ("judge metrics", "memconform judge metrics printed what it has"),
+    "calibration": ("judge calibrate", "memconform judge compare, answer and judge … use it"),
+    "judge-comparison": ("judge compare", _ITSELF),
+    "lme-result": ("lme", "memconform lme review, lme arbitrate, parity, diff and report read it"),
+    "lme-parity": ("lme tri", f"{_REPORTS}; to compare, give the result-<sdk>.json beside it"),
+    "lme-run": ("lme", "give the folder, or a result-<sdk>.json in it"),
+    "lme-manifest": ("lme", "give the result-<sdk>.json beside it"),
+    "lme-extract": ("lme", "give a result-<sdk>.json in its folder"),
+    "lme-journal": ("lme", "the same command with --output FOLDER continues it"),
+    "lme-review": ("lme review", _ITSELF),
+    "lme-arbitration": ("lme arbitrate", "give the result that it is about"),
+    "lme-override": ("lme arbitrate", "memconform lme review --overrides reads it"),
+    "wmb-run": ("wmb run", "memconform wmb score reads the answers beside it"),
+    "wmb-score": ("wmb score", "memconform parity, diff, report and view read it"),
+    "wmb-journal": ("wmb score", "memconform wmb score --resume reads it"),
+    "expansion": (
+        "datasets expand",
+        "memconform bench --keys and --ranges read its entries",
+    ),
 }
-"""By the command, with which the schemas of what it writes begin: what reads a result of it."""
+"""By the name of its schema: which command writes a file, and what reads it."""
 
 
 def require_result_of_run(*files: Path) -> None:
-    """Raise UsageError `result_unreadable` if one was written by another command than `run`.
+    """Raise UsageError `result_unreadable` if one was written by another command than `run`."""
+    require_schema("result", *files)
+
+
+def require_schema(expected: str, *files: Path) -> None:
+    """Raise UsageError `result_unreadable` if a command wrote one by another schema.
 
     Files that do not exist, or that no command has written, are ignored.
     """
@@ -85,12 +133,13 @@ def require_result_of_run(*files: Path) -> None:
         schema = ""
         with suppress(OSError):
             schema = _schema_in_head(file) or ""
-        command = schema.removeprefix("memconform/").partition("-")[0]
-        if command in _OTHER_RESULTS:
+        name = schema.removeprefix("memconform/").partition("@")[0]
+        if name in WRITERS and name != expected:
+            command, readers = WRITERS[name]
             raise UsageError(
-                f"{file} was written by `memconform {command}`, not by `run`",
+                f"{file} was written by `memconform {command}`",
                 code="result_unreadable",
-                hint=_OTHER_RESULTS[command],
+                hint=readers,
             )
 
 

@@ -19,8 +19,8 @@ from memconform.daemons.runner import Launch
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, Document, ReferenceAnswers
-from memconform.parity.ladder import SCORE_TOLERANCE
 from memconform.reports.machine import RunReport
+from memconform.results.ladder import SCORE_TOLERANCE
 from tests.conftest import CHECKOUT, Ended, runnable
 
 _MODES = ("bm25", "semantic", "hybrid")

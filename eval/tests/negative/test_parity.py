@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memconform.parity.records import ParityReport
-from memconform.parity.run_diff import DiffReport
+from memconform.results.records import ParityReport
+from memconform.results.run_diff import DiffReport
 from tests.altering import altered
 from tests.conftest import CALL_SECONDS, CHECKOUT, SDKS, Ended, processes_of, runnable, shell
 from tests.program import ForkServer

@@ -13,14 +13,14 @@ from memconform.replay.records import (
     Latencies,
     LmeQuestion,
     LmeResult,
+    ReplayRetrievalSettings,
     ReplaySettings,
-    RetrievalSettings,
 )
 from memconform.replay.stored import lme_scores
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.storage.sink import replacing
 
-RETRIEVAL = RetrievalSettings(
+RETRIEVAL = ReplayRetrievalSettings(
     mode="hybrid", top_k=20, candidate_k=None, rerank_top_n=None, scope=None, project=None,
     path_prefix=None, session_filter=False,
 )  # fmt: skip

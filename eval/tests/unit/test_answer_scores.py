@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from memconform.bench.answering.plan import AnswerTask, Arm, is_gold_shown, unanswerable
-from memconform.bench.answering.records import AnswerRecord
+from memconform.bench.answering.records import ArmAnswer
 from memconform.bench.answering.scores import by_gold, kept_gain
 from memconform.bench.records import QueryRecord
 from memconform.bench.stored_rows import StoredRow
@@ -23,9 +23,9 @@ _IDS = [f"q{number}" for number in range(20)]
 _QUESTIONS = [Question(id=name, question=f"{name}?", category="c") for name in _IDS]
 
 
-def _record(name: str, *, shown: bool | None, right: bool) -> AnswerRecord:
+def _record(name: str, *, shown: bool | None, right: bool) -> ArmAnswer:
     status = QuestionStatus.CORRECT if right else QuestionStatus.INCORRECT
-    return AnswerRecord.unanswered(
+    return ArmAnswer.unanswered(
         "a", Question(id=name, question="?"), Failure(code="", message=""), gold_shown=shown
     ).model_copy(update={"status": status})
 
@@ -44,7 +44,7 @@ def test_each_part_has_the_questions_of_which_it_is_known() -> None:
 
 def test_a_failed_call_leaves_bounds_in_the_part_that_was_shown() -> None:
     """A reader that fails on long contexts alone would look better than it is."""
-    failed = AnswerRecord.unanswered(
+    failed = ArmAnswer.unanswered(
         "a", _QUESTIONS[0], Failure(code="llm_timeout", message=""), gold_shown=True
     )
     records = [failed, *(_record(name, shown=True, right=True) for name in _IDS[1:])]
@@ -54,7 +54,7 @@ def test_a_failed_call_leaves_bounds_in_the_part_that_was_shown() -> None:
 
 
 def test_what_was_not_retrieved_may_belong_to_either_part() -> None:
-    lost = AnswerRecord.unanswered("a", _QUESTIONS[0], Failure(code="not_retrieved", message=""))
+    lost = ArmAnswer.unanswered("a", _QUESTIONS[0], Failure(code="not_retrieved", message=""))
     records = [lost, *(_record(name, shown=True, right=True) for name in _IDS[1:])]
     shown, missing = by_gold(_QUESTIONS, records, None)
     assert shown is not None

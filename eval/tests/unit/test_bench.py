@@ -20,9 +20,9 @@ from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest, scan
 from memconform.bench.records import (
+    BenchJournalHeader,
     BenchSettings,
     IndexRecord,
-    JournalHeader,
     JournalRecord,
     OfficialScoring,
     QueryRecord,
@@ -502,7 +502,7 @@ _VERIFIED = IndexVerified(system="go", haystack="h")
 
 
 def _journal(path: Path, *records: JournalRecord) -> Path:
-    header = JournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
+    header = BenchJournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
     lines = [record.model_dump_json() for record in (header, *records)]
     path.write_text("\n".join(lines) + "\n")
     return path

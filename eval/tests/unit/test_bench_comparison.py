@@ -398,7 +398,7 @@ class TestCommands:
             assert self._call(command, result, other) == 2
             assert "is the result of a bench, and" in capsys.readouterr().err
         assert self._call("parity", f"{other}#go", other) == 2
-        assert "only a result of `bench` has rows" in capsys.readouterr().err
+        assert "is not the result of a run" in capsys.readouterr().err
         assert self._call("parity", other, other, "--metric", "recall_any@2") == 2
         assert "are for results of `bench`" in capsys.readouterr().err
 

@@ -1,5 +1,6 @@
 """Every command takes the common flags, and standard output has one writer."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memconform.cli.commands import Command, Option, walk
+from memconform.cli.commands import ON_STDOUT, Command, Option, walk
 from memconform.cli.main import cli
 from memconform.cli.options import json_file, markdown, quiet
 from memconform.errors import ResultsError
@@ -162,14 +163,29 @@ def test_several_commands_forecast() -> None:
 
 
 @pytest.mark.parametrize("name", _FORECASTING)
-@pytest.mark.parametrize("file", ["-", "report.json"])
-def test_a_forecast_has_no_report_to_write(name: str, file: str) -> None:
+def test_a_forecast_has_no_report_to_print(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`run --dry-run --json -` printed nothing that a program could read, and ended well."""
-    context, command = next(
-        (context, command)
+    context, command = _found(name)
+    context.params = {"dry_run": True, "json_file": "-"}
+    monkeypatch.setitem(context.meta, ON_STDOUT, "--json")
+    with pytest.raises(click.UsageError, match="--dry-run asks nothing, so --json has no report"):
+        command.invoke(context)
+
+
+@pytest.mark.parametrize("name", _FORECASTING)
+def test_a_forecast_says_that_the_file_of_the_report_is_not_written(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context, command = _found(name)
+    command.callback = lambda **_: None
+    context.params = {"dry_run": True, "json_file": "report.json"}
+    command.invoke(context)
+    assert "report.json is not written" in capsys.readouterr().err
+
+
+def _found(name: str) -> tuple[click.Context, Command]:
+    return next(
+        (context, copy.copy(command))
         for context, command in walk(_ROOT)
         if context.command_path == f"memconform {name}"
     )
-    context.params = {"dry_run": True, "json_file": file}
-    with pytest.raises(click.UsageError, match="--dry-run asks nothing, so --json has no report"):
-        command.invoke(context)

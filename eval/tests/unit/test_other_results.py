@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memconform.errors import UsageError
-from memconform.parity.loaded_runs import load_runs
+from memconform.results.loaded_runs import load_runs
 from memconform.runs.journal import read_header
 from memconform.storage.folders import find_journal, find_result
 

@@ -12,7 +12,7 @@ from memconform import redaction
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Result
 from memconform.contract.wire import Mode, Profile
-from memconform.parity.ladder import Stage
+from memconform.results.ladder import Stage
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.sink import Sink

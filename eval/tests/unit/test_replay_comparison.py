@@ -18,7 +18,7 @@ from memconform.replay.arbitration import _kappa
 from memconform.replay.comparison import compare_sdks
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from memconform.replay.journal import RetrievalJournal
-from memconform.replay.records import HitRecord, JournalHeader, LmeParity, RetrievalRecord
+from memconform.replay.records import HitRecord, LmeParity, ReplayJournalHeader, ReplayRetrieval
 from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.lme_results import question, result_of
 
@@ -94,10 +94,10 @@ def test_the_first_stage_that_differs_is_named(second: dict[str, Any], stage: st
 
 def test_a_continued_replay_refuses_another_version_of_the_daemon(tmp_path: Path) -> None:
     """A running daemon has no build hash: only its version tells that it was replaced."""
-    header = JournalHeader(sdk="url", identity="build", settings="settings")
+    header = ReplayJournalHeader(sdk="url", identity="build", settings="settings")
     first = RetrievalJournal(tmp_path, header)
     first.require_version(Version(name="d", version="1.0", contract="1"))
-    record = RetrievalRecord(question="q1", hits=[], texts=[], latency_ms=1.0, search_ms=None)
+    record = ReplayRetrieval(question="q1", hits=[], texts=[], latency_ms=1.0, search_ms=None)
     first.append([record])
     first.close("killed")
     again = RetrievalJournal(tmp_path, header)

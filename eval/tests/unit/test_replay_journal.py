@@ -11,15 +11,15 @@ from memconform.replay.brain import BrainKey, BrainRecord
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import claimed_folder, require_continuable
 from memconform.replay.placement import has_prefixes
-from memconform.replay.records import JournalHeader, RetrievalRecord
+from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
 from memconform.reports.lme import heuristic_notes
 
-_HEADER = JournalHeader(sdk="go", identity="build", settings="settings")
+_HEADER = ReplayJournalHeader(sdk="go", identity="build", settings="settings")
 
 
-def _record(name: str, **fields: object) -> RetrievalRecord:
+def _record(name: str, **fields: object) -> ReplayRetrieval:
     values = {"question": name, "hits": [], "texts": [], "latency_ms": 1.0, "search_ms": None}
-    return RetrievalRecord.model_validate(values | fields)
+    return ReplayRetrieval.model_validate(values | fields)
 
 
 def _journal(folder: Path, *names: str) -> RetrievalJournal:

@@ -317,7 +317,7 @@ def test_questions_of_replays_are_compared_like_those_of_runs(tmp_path: Path) ->
     ]
     overview, rows, found = read(paths)
     [group] = overview.groups
-    assert ", replay, " in group.name
+    assert ", scored-answers, " in group.name
     assert [run.name for run in group.current] == ["go", "py", "ts"]
     statuses = [[result.verdict.value for result in row.results] for row in rows]
     assert statuses == [["correct"] * 3, ["incorrect"] * 3, ["not_run"] * 3]
@@ -354,7 +354,7 @@ def test_an_edited_score_of_a_replay_is_not_shown(tmp_path: Path) -> None:
     path = write_lme(tmp_path / "r.json", [lme_question("q1"), lme_question("q2", "incorrect")])
     with pytest.raises(UsageError) as caught:
         read([_edit(path, overall_score=0.95)])
-    assert "overall_score is 0.95" in caught.value.excerpt
+    assert "overall_score is 95" in caught.value.excerpt
 
 
 def test_a_baseline_without_regressions_leaves_a_good_run_good(tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ _HEAD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _fuzz(**changes: Any) -> dict[str, Any]:
+def fuzz_report(**changes: Any) -> dict[str, Any]:
     return _HEAD | {
         "schema_version": "memconform/fuzz-report@1", "sdks": ["go"], "contract": "1", "seed": 1,
         "examples": 10, "requests": 50, "took_s": 1.0, "against": "oracle", "disagreement": None,
@@ -464,7 +464,7 @@ def _mutant(fate: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mutation(*fates: str, **changes: Any) -> dict[str, Any]:
+def mutation_report(*fates: str, **changes: Any) -> dict[str, Any]:
     return _HEAD | {
         "schema_version": "memconform/mutation-report@1", "sdk": "py", "contract": "1",
         "took_s": 1.0, "cases": 1, "cases_tried": 1, "left_out": 0,
@@ -476,13 +476,13 @@ def _mutation(*fates: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "grades"),
     [
-        (_fuzz(), {Grade.GOOD}),
-        (_fuzz(exit_code=3), {Grade.UNKNOWN}),
-        (_fuzz(examples=0), {Grade.UNKNOWN}),
-        (_mutation("killed"), {Grade.GOOD}),
-        (_mutation("killed", "survived"), {Grade.BAD}),
-        (_mutation("killed", "untestable"), {Grade.UNKNOWN}),
-        (_mutation(), {Grade.UNKNOWN}),
+        (fuzz_report(), {Grade.GOOD}),
+        (fuzz_report(exit_code=3), {Grade.UNKNOWN}),
+        (fuzz_report(examples=0), {Grade.UNKNOWN}),
+        (mutation_report("killed"), {Grade.GOOD}),
+        (mutation_report("killed", "survived"), {Grade.BAD}),
+        (mutation_report("killed", "untestable"), {Grade.UNKNOWN}),
+        (mutation_report(), {Grade.UNKNOWN}),
     ],
 )
 def test_only_what_was_measured_is_good(
@@ -496,7 +496,7 @@ def test_only_what_was_measured_is_good(
 
 def test_an_edited_mutation_score_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
-    path.write_text(json.dumps(_mutation("survived", killed=1)))
+    path.write_text(json.dumps(mutation_report("survived", killed=1)))
     with pytest.raises(UsageError):
         read([path])
 

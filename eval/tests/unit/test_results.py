@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memconform.errors import UsageError
-from memconform.parity.loaded_runs import LoadedRun
 from memconform.records import Failure
+from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.result_file import read_questions
 from memconform.runs.results import (
     Attempt,

@@ -1,6 +1,7 @@
 """A verb imports what it needs: other verbs and their reports were half of the modules of `run`."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from memconform.bench.raw_http import serving
 from tests.adversarial.inprocess import write_dataset
 from tests.fakes.scripted import ScriptedDaemon
 
+_MAKEFILE = Path(__file__).parents[3] / "Makefile"
 _ROOMS = {
     *("cli", "client", "concurrency", "contract", "daemons", "datasets", "errors", "ingest"),
     *("llm", "network"),
@@ -118,6 +120,28 @@ async def test_a_plain_run_imports_no_other_verb_and_no_extra(tmp_path: Path) ->
     modules = await _modules_of_a_run(tmp_path)
     assert _unneeded(modules) == set()
     assert "memconform.runs.engine" in modules
+
+
+def _uncompiled(modules: set[str], listed: str) -> set[str]:
+    """The modules that `make setup` does not compile by importing some modules."""
+    code = f"import {listed}, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = {name for name in modules if name.startswith("memconform")}
+    others = modules - ours - set(done.stdout.split())
+    return {name for name in others if name.partition(".")[0] not in sys.stdlib_module_names}
+
+
+async def test_make_setup_compiles_what_a_run_imports(tmp_path: Path) -> None:
+    """Where PYTHONDONTWRITEBYTECODE is set, each start would compile it anew."""
+    makefile = _MAKEFILE.read_text("utf-8")
+    recipe = re.search(r"^COMPILED := ((?:.*\\\n)*.*)$", makefile, re.MULTILINE)
+    assert recipe is not None
+    listed = recipe[1].replace("\\\n", " ").replace(", anthropic, openai", "")
+    modules = await _modules_of_a_run(tmp_path) - {"certificates", "__main__", "__mp_main__"}
+    assert _uncompiled(modules, listed) == set()
+    assert "httpx" in _uncompiled(modules, "json")
+    # Whole, and by each `make setup`, because a pull changes it.
+    assert makefile.count("$(COMPILE) -m compileall -q eval/memconform") == 2
 
 
 async def test_a_report_that_is_asked_for_is_imported(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_replay_with_one_right_answer_of_six_is_shown(tmp_path: Path) -> None:
 def test_a_replay_with_another_score_is_refused(tmp_path: Path) -> None:
     path = _replay(tmp_path, 1, 6)
     path.write_text(path.read_text().replace("0.16666666666666663", "0.166667"))
-    with pytest.raises(UsageError, match="is not a result that a report can show"):
+    with pytest.raises(UsageError, match="contradicts itself"):
         Overview.load([str(path)], [], tmp_path)
 
 

@@ -13,7 +13,7 @@ from memconform.bench.answering.plan import (
     shown_passages,
     unanswerable,
 )
-from memconform.bench.answering.records import AnswerRecord
+from memconform.bench.answering.records import ArmAnswer
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
 from memconform.concurrency import interruption
 from memconform.records import Failure
@@ -29,7 +29,7 @@ _AT_ONCE = 32
 
 async def answer_questions(
     plan: AnswerPlan, folder: RunFolder
-) -> AsyncGenerator[AnswerRecord | AnswersFinished, None]:
+) -> AsyncGenerator[ArmAnswer | AnswersFinished, None]:
     """Answer and judge, one arm after another; the last event contains the report.
 
     An error that concerns all calls, such as a spent budget, ends its arm, whose other questions
@@ -54,7 +54,7 @@ async def answer_questions(
 
 async def _answers(
     plan: AnswerPlan, arm: Arm, builder: AnswerReportBuilder
-) -> AsyncGenerator[AnswerRecord, None]:
+) -> AsyncGenerator[ArmAnswer, None]:
     engine = ScoringEngine(plan.judge, plan.reader)
     tasks = (_scoring_task(plan, arm, task) for task in plan.tasks)
     async with aclosing(engine.score_all(tasks, _AT_ONCE)) as answered:
@@ -89,10 +89,10 @@ def _scoring_task(plan: AnswerPlan, arm: Arm, task: AnswerTask) -> ScoringTask[_
     )
 
 
-def _record(arm: Arm, answer: ScoredAnswer[_Shown]) -> AnswerRecord:
+def _record(arm: Arm, answer: ScoredAnswer[_Shown]) -> ArmAnswer:
     task, shown = answer.task.key
     if answer.task.failure is not None:
-        return AnswerRecord.unanswered(arm.name, task.question, answer.task.failure)
+        return ArmAnswer.unanswered(arm.name, task.question, answer.task.failure)
     about: dict[str, Any] = {
         "shown": [passage.id for passage in shown.passages],
         "left_out": shown.left_out,
@@ -100,10 +100,11 @@ def _record(arm: Arm, answer: ScoredAnswer[_Shown]) -> AnswerRecord:
     }
     failure = answer.failure or Failure(code="", message="")
     if answer.text is None:
-        return AnswerRecord.unanswered(arm.name, task.question, failure, **about)
-    return AnswerRecord(
+        return ArmAnswer.unanswered(arm.name, task.question, failure, **about)
+    return ArmAnswer(
         arm=arm.name,
         question=task.question.id,
+        text=task.question.question,
         category=task.question.category,
         status=answer.score.status if answer.score else QuestionStatus.NOT_RUN,
         code=failure.code,

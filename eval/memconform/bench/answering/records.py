@@ -57,12 +57,14 @@ class AnswerSettings(Record):
     """Whether answers of the daemons' own readers are scored without their blocks of reasoning."""
 
 
-class AnswerRecord(Record):
+class ArmAnswer(Record):
     """The answer of one arm to one question."""
 
     stage: Literal["answer"] = "answer"
     arm: str
     question: str
+    text: str = ""
+    """Of the question; empty in results of earlier versions."""
     category: str
     status: QuestionStatus
     """`not_run` if there is no answer to judge."""
@@ -94,11 +96,12 @@ class AnswerRecord(Record):
         shown: Sequence[str] = (),
         left_out: int = 0,
         gold_shown: bool | None = None,
-    ) -> "AnswerRecord":
+    ) -> "ArmAnswer":
         """Record that there is no answer, and why."""
-        return AnswerRecord(
+        return ArmAnswer(
             arm=arm,
             question=question.id,
+            text=question.question,
             category=question.category,
             status=QuestionStatus.NOT_RUN,
             code=failure.code,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memconform.bench.answering.arms import WITHOUT_EVIDENCE
 from memconform.bench.answering.plan import AnswerPlan, Arm
-from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport, RoleUse
+from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport, RoleUse
 from memconform.bench.answering.scores import (
     NO_MEMORY,
     ORACLE,
@@ -38,7 +38,7 @@ class AnswersFinished:
 
     report: AnswerReport
     result: Path
-    answers: dict[str, list[AnswerRecord]]
+    answers: dict[str, list[ArmAnswer]]
     """By arm, in the order of the questions; those that were not reached are `not_run`."""
 
 
@@ -50,7 +50,7 @@ class AnswerReportBuilder:
         self._run_id = run_id
         self._started = datetime.now(UTC)
         self._clock = time.perf_counter()
-        self._records: dict[str, dict[str, AnswerRecord]] = defaultdict(dict)
+        self._records: dict[str, dict[str, ArmAnswer]] = defaultdict(dict)
         self._calls: dict[str, dict[str, CallTotals]] = defaultdict(
             lambda: {"reader": CallTotals(), "notes": CallTotals()}
         )
@@ -58,7 +58,7 @@ class AnswerReportBuilder:
         """By arm, the error that ended it."""
         self.interrupted: MemconformError | None = None
 
-    def add(self, record: AnswerRecord) -> None:
+    def add(self, record: ArmAnswer) -> None:
         """Add the next answer."""
         self._records[record.arm][record.question] = record
 
@@ -80,14 +80,14 @@ class AnswerReportBuilder:
             write_result(target, report, map(json_bytes, chain(*answers.values())))
         return AnswersFinished(report, folder.result, answers)
 
-    def _rows(self, arm: Arm) -> list[AnswerRecord]:
+    def _rows(self, arm: Arm) -> list[ArmAnswer]:
         known = self._records[arm.name]
         error = self.errors.get(arm.name) or self.interrupted
         failure = Failure(
             code=error.code if error else "no_answer", message=error.message if error else ""
         )
         rows = [
-            known.get(task.question.id) or AnswerRecord.unanswered(arm.name, task.question, failure)
+            known.get(task.question.id) or ArmAnswer.unanswered(arm.name, task.question, failure)
             for task in self._plan.tasks
         ]
         if self._plan.settings.suite != "locomo":
@@ -97,7 +97,7 @@ class AnswerReportBuilder:
 
         return with_f1([task.question for task in self._plan.tasks], rows)
 
-    def _report(self, answers: dict[str, list[AnswerRecord]]) -> AnswerReport:
+    def _report(self, answers: dict[str, list[ArmAnswer]]) -> AnswerReport:
         plan = self._plan
         arms = [self._arm(arm, answers) for arm in plan.arms]
         return AnswerReport(
@@ -117,7 +117,7 @@ class AnswerReportBuilder:
             exit_code=int(self._exit_code(answers)),
         )
 
-    def _arm(self, arm: Arm, answers: dict[str, list[AnswerRecord]]) -> ArmReport:
+    def _arm(self, arm: Arm, answers: dict[str, list[ArmAnswer]]) -> ArmReport:
         plan, records = self._plan, answers[arm.name]
         questions = [task.question for task in plan.tasks]
         clusters = plan.key.clusters or None
@@ -162,14 +162,14 @@ class AnswerReportBuilder:
             else None,
         )
 
-    def _f1(self, records: Sequence[AnswerRecord]) -> TextMetric | None:
+    def _f1(self, records: Sequence[ArmAnswer]) -> TextMetric | None:
         if self._plan.settings.suite != "locomo":
             return None
         from memconform.bench.answering.token_f1 import mean_f1  # noqa: PLC0415 - the extra `qa`
 
         return mean_f1(records, self._plan.key.clusters)
 
-    def _use(self, arm: Arm, records: Sequence[AnswerRecord]) -> list[RoleUse]:
+    def _use(self, arm: Arm, records: Sequence[ArmAnswer]) -> list[RoleUse]:
         """The roles that made calls."""
         uses = [
             RoleUse(
@@ -200,7 +200,7 @@ class AnswerReportBuilder:
             )
         return uses
 
-    def _exit_code(self, answers: dict[str, list[AnswerRecord]]) -> ExitCode:
+    def _exit_code(self, answers: dict[str, list[ArmAnswer]]) -> ExitCode:
         errors = [*self.errors.values(), *filter(None, [self.interrupted])]
         codes = [error.exit_code for error in errors]
         # What an error that concerns all calls left unmeasured has that error's code.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memconform.bench.answering.records import AnswerRecord, KeptGain
+from memconform.bench.answering.records import ArmAnswer, KeptGain
 from memconform.datasets.model import Question
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy
 from memconform.scoring.statuses import QuestionStatus
@@ -18,7 +18,7 @@ Outcomes = Mapping[str, bool]
 """By question id, whether the answer is right; questions that were not measured are absent."""
 
 
-def measured_outcomes(records: Collection[AnswerRecord]) -> dict[str, bool]:
+def measured_outcomes(records: Collection[ArmAnswer]) -> dict[str, bool]:
     """Which answers are right, of those that were measured."""
     return {
         record.question: record.status is QuestionStatus.CORRECT
@@ -29,7 +29,7 @@ def measured_outcomes(records: Collection[AnswerRecord]) -> dict[str, bool]:
 
 def by_gold(
     questions: Sequence[Question],
-    records: Collection[AnswerRecord],
+    records: Collection[ArmAnswer],
     clusters: Mapping[str, str] | None,
 ) -> tuple[Accuracy | None, Accuracy | None]:
     """The accuracy where all gold was shown, and where some was not; None without questions.

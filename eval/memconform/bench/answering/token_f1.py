@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from memconform.bench.answering.records import AnswerRecord
+from memconform.bench.answering.records import ArmAnswer
 from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.text_scores import text_metric
 from memconform.datasets.model import Question
 from memconform.scoring.answer_text import locomo_f1
 
 
-def with_f1(questions: Sequence[Question], records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
+def with_f1(questions: Sequence[Question], records: Sequence[ArmAnswer]) -> list[ArmAnswer]:
     """The records with the F1 of each answer; questions and records are in the same order."""
     return [
         record
@@ -19,7 +19,7 @@ def with_f1(questions: Sequence[Question], records: Sequence[AnswerRecord]) -> l
     ]
 
 
-def mean_f1(records: Sequence[AnswerRecord], clusters: Mapping[str, str]) -> TextMetric:
+def mean_f1(records: Sequence[ArmAnswer], clusters: Mapping[str, str]) -> TextMetric:
     """The mean F1 of an arm, in percent."""
     values = {record.question: record.f1 for record in records if record.f1 is not None}
     return text_metric(len(records), values, clusters)

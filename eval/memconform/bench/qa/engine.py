@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from memconform.bench.qa.journal import read_judgements
 from memconform.bench.qa.plan import QaPlan, RubricRun
-from memconform.bench.qa.records import JournalHeader, Judgement
+from memconform.bench.qa.records import Judgement, QaJournalHeader
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.bench.verdict_journal import journaled
 from memconform.datasets.model import Question
@@ -31,7 +31,7 @@ async def score_answers(
     """
     earlier = {} if plan.resumed is None else read_judgements(plan.resumed, plan.settings)
     builder = QaReportBuilder(plan, folder.path.name)
-    header = JournalHeader(run_id=folder.path.name, settings=plan.settings)
+    header = QaJournalHeader(run_id=folder.path.name, settings=plan.settings)
     judged = _judged(plan, earlier.keys(), builder)
     async with aclosing(journaled(folder, header, earlier.values(), judged, builder)) as events:
         async for event in events:
@@ -53,17 +53,22 @@ async def _judged(
         async with aclosing(engine.score_all(pending)) as answered:
             async for each in answered:
                 if each.score is not None:
-                    yield _judgement(name, rubric, each.task.question, each.score)
+                    answer = each.task.text or ""
+                    yield _judgement(name, rubric, each.task.question, answer, each.score)
         if engine.halted is not None:
             builder.halted, builder.halted_rubric = engine.halted, name
             return
 
 
-def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:
+def _judgement(
+    name: str, rubric: RubricRun, question: Question, answer: str, score: Score
+) -> Judgement:
     votes = votes_of(score.detail)
     return Judgement(
         rubric=name,
         question=question.id,
+        text=question.question,
+        answer=answer,
         category=question.category,
         status=score.status,
         score=score.value,

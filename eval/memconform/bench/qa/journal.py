@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from memconform.bench.qa.records import JournalHeader, Judgement, QaSettings
+from memconform.bench.qa.records import Judgement, QaJournalHeader, QaSettings
 from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.storage.append_only import whole_lines
@@ -28,7 +28,7 @@ def read_judgements(path: Path, settings: QaSettings) -> dict[tuple[str, str], J
         path,
         Judgement,
         settings,
-        lambda line: JournalHeader.model_validate_json(line).settings,
+        lambda line: QaJournalHeader.model_validate_json(line).settings,
         verbs="`judge longmemeval` or `judge locomo`",
         same="the data, the hypotheses, --errata, --partial, the rubrics with their prompts, and"
         " the judges",

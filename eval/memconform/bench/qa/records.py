@@ -41,6 +41,9 @@ class Judgement(Record):
     stage: Literal["judgement"] = "judgement"
     rubric: str
     question: str
+    text: str = ""
+    """Of the question; empty in results of earlier versions, as `answer` is null."""
+    answer: str | None = None
     category: str
     status: QuestionStatus
     score: float | None
@@ -51,7 +54,7 @@ class Judgement(Record):
     """The label by LongMemEval's released script, for replies of one word by a single judge."""
 
 
-class JournalHeader(Record):
+class QaJournalHeader(Record):
     """The first line of a journal of judgements."""
 
     stage: Literal["header"] = "header"

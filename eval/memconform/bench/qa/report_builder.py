@@ -78,6 +78,8 @@ class QaReportBuilder:
             or Judgement(
                 rubric=rubric,
                 question=question.id,
+                text=question.question,
+                answer=self._plan.selection.hypotheses.answers[question.id],
                 category=question.category,
                 status=QuestionStatus.NOT_RUN,
                 score=None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from memconform.bench.qa.journal import read_journal
 from memconform.bench.verdict_journal import journaled
 from memconform.bench.wmb.plan import WmbPlan, memories_digest
-from memconform.bench.wmb.records import JournalHeader, WmbSettings, WmbVerdict
+from memconform.bench.wmb.records import WmbJournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
 from memconform.datasets.model import Question
 from memconform.scoring.engine import ScoringEngine, ScoringTask
@@ -26,7 +26,7 @@ def read_verdicts(path: Path, settings: WmbSettings) -> dict[tuple[str, str], Wm
         path,
         WmbVerdict,
         settings,
-        lambda line: JournalHeader.model_validate_json(line).settings,
+        lambda line: WmbJournalHeader.model_validate_json(line).settings,
         verbs="`wmb score`",
         same="the questions, the answers, the prompts and the judges",
     )
@@ -47,7 +47,7 @@ async def score_wmb(
     """
     earlier = {} if plan.resumed is None else read_verdicts(plan.resumed, plan.settings)
     builder = WmbReportBuilder(plan, folder.path.name)
-    header = JournalHeader(run_id=folder.path.name, settings=plan.settings)
+    header = WmbJournalHeader(run_id=folder.path.name, settings=plan.settings)
     judged = _judged(plan, set(earlier), builder)
     async with aclosing(journaled(folder, header, earlier.values(), judged, builder)) as events:
         async for event in events:

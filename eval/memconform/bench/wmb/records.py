@@ -65,7 +65,7 @@ class WmbSettings(Record):
     judge: JudgeSettings
 
 
-class JournalHeader(Record):
+class WmbJournalHeader(Record):
     """The first line of a journal of verdicts."""
 
     stage: Literal["header"] = "header"
@@ -84,6 +84,21 @@ class WmbVerdict(Record):
     status: QuestionStatus
     reason: str
     votes: list[JudgeVote]
+
+
+class WmbOutcome(Record):
+    """How a question came out by the README's rules."""
+
+    stage: Literal["outcome"] = "outcome"
+    question: str
+    text: str
+    category: str
+    right: bool | None
+    """Null if it was not measured."""
+    code: str = ""
+    """Why it was not measured; empty otherwise."""
+    reason: str
+    """Of the judges; or what the code says."""
 
 
 class QuestionFile(Record):

@@ -2,8 +2,10 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,15 @@ from memconform.bench.wmb.records import (
     AnswersFile,
     LostQuestion,
     QuestionFile,
+    WmbOutcome,
     WmbScore,
     WmbVerdict,
 )
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.records import Incident
+from memconform.records import Failure, Incident
 from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
-from memconform.scoring.wmb import ScoredAnswers, row_faults, score_answers
+from memconform.scoring.wmb import ScoredAnswers, readme_outcomes, row_faults, score_answers
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
@@ -56,25 +59,52 @@ class WmbReportBuilder:
         Raises:
             ResultsError: if it cannot be written (`results_unwritable`).
         """
-        report = self._report()
+        plan = self._plan
+        scored = plan.scored(
+            {
+                pair: each.status is QuestionStatus.CORRECT
+                for pair, each in self._verdicts.items()
+                if each.status.measured
+            }
+        )
+        report = self._report(scored)
+        outcomes = self._outcomes(scored) if "readme" in plan.profiles else []
         with replacing(folder.result) as target:
-            write_result(target, report, map(json_bytes, self._verdicts.values()))
+            rows = chain(self._verdicts.values(), outcomes)
+            write_result(target, report, map(json_bytes, rows))
         return WmbFinished(report, folder.result)
 
-    def _report(self) -> WmbScore:
+    def _outcomes(self, scored: ScoredAnswers) -> Iterator[WmbOutcome]:
+        counted = scored.counted
+        lost = {
+            each.question: Failure(code=each.code, message=each.message)
+            for each in self._plan.answers.lost
+        }
+        for name, right in readme_outcomes(scored).items():
+            question, row = self._plan.key.questions[name], counted.get(name)
+            verdict = None if row is None else self._verdicts.get((name, row.whole))
+            failure = lost.get(name) or Failure(code="not_run", message="it was not judged")
+            if row is not None and row.error is not None:
+                failure = Failure(code="error_text", message=row.error)
+            elif verdict is not None:
+                failure = Failure(code="judge_error", message=verdict.reason)
+            reason = "" if verdict is None else verdict.reason
+            yield WmbOutcome(
+                question=name,
+                text=question.question,
+                category=question.category,
+                right=right,
+                code=failure.code if right is None else "",
+                reason=failure.message if right is None else reason,
+            )
+
+    def _report(self, scored: ScoredAnswers) -> WmbScore:
         plan = self._plan
         needed = plan.shown_digests()
         verdicts = {pair: each for pair, each in self._verdicts.items() if pair in needed}
         statuses = Counter(each.status for each in verdicts.values())
         if unjudged := len(needed) - len(verdicts):
             statuses[QuestionStatus.NOT_RUN] += unjudged
-        scored = plan.scored(
-            {
-                pair: each.status is QuestionStatus.CORRECT
-                for pair, each in verdicts.items()
-                if each.status.measured
-            }
-        )
         tally = JudgingTally(plan.scorer.settings, {}, calibratable=False)
         for verdict in verdicts.values():
             tally.add(verdict.votes, [verdict.status])

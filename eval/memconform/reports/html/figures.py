@@ -9,8 +9,8 @@ from memconform.bench.tasks import ALL
 from memconform.reports.html.charts import Chart, Spec, Value, draw
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
-from memconform.reports.overview.replays import SCENARIO
 from memconform.reports.rates import is_complete
+from memconform.results.scored_run import SCENARIO
 from memconform.runs.verdict import Tally
 from memconform.stats.quantiles import quantile
 

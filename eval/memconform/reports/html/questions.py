@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
-from memconform.parity.ladder import Stage
-from memconform.parity.loaded_runs import LoadedRun
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.overview.groups import QuestionRow, RunGroup
+from memconform.results.ladder import Stage
+from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 

@@ -10,7 +10,6 @@ from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
 from memconform.datasets.registry import shipped
 from memconform.errors import ExitCode
-from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.headline import (
@@ -22,8 +21,9 @@ from memconform.reports.overview.headline import (
 )
 from memconform.reports.overview.overview import Overview
 from memconform.reports.overview.regressions import conformance_changes
-from memconform.reports.overview.replays import SCENARIO
 from memconform.reports.rates import is_complete, is_missed, missing_questions, pass_rate_text
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.scored_run import SCENARIO
 from memconform.runs.results import RunSummary
 from memconform.scoring.statuses import QuestionStatus
 

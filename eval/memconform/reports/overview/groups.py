@@ -4,20 +4,20 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memconform.errors import UsageError
-from memconform.parity.comparison import Method, compare_runs
-from memconform.parity.ladder import Divergence, first_difference
-from memconform.parity.loaded_runs import (
+from memconform.reports.overview.rate_checks import RateCheck
+from memconform.results.comparison import Method, compare_runs
+from memconform.results.ladder import Divergence, first_difference
+from memconform.results.loaded_runs import (
     COMPARED_SETTINGS,
     LoadedRun,
     aligned,
     require_comparable,
 )
-from memconform.parity.records import ParityReport
-from memconform.parity.run_diff import DiffReport, diff_runs
-from memconform.reports.overview.rate_checks import RateCheck
+from memconform.results.records import ParityReport
+from memconform.results.run_diff import DiffReport, diff_runs
 from memconform.runs.results import QuestionResult
 
 NOBODY = -1
@@ -77,7 +77,8 @@ class RunGroup:
         """What decides whether a run belongs here, as a word for addresses: the same in every
         report, whatever else is in it."""
         settings = self.runs[0].summary.provenance.settings
-        parts = {key: settings.get(key) for key in COMPARED_SETTINGS if key != "variables"}
+        deciding = (*COMPARED_SETTINGS, "method")
+        parts = {key: settings.get(key) for key in deciding if key != "variables"}
         text = json.dumps([_names(self), parts], sort_keys=True, default=str)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:10]
 
@@ -165,9 +166,7 @@ def group_runs(runs: Sequence[LoadedRun], baselines: Sequence[LoadedRun]) -> lis
         group.runs.append(run)
     for group in groups:
         latest = {run.summary.sdk: run for run in group.runs}
-        group.current = [
-            LoadedRun(sdk, latest[sdk].path, latest[sdk].summary) for sdk in sorted(latest)
-        ]
+        group.current = [replace(latest[sdk], name=sdk) for sdk in sorted(latest)]
         group.baselines = {
             run.name: baseline
             for run in group.current
@@ -213,7 +212,10 @@ def _comparable(one: LoadedRun, other: LoadedRun) -> bool:
         require_comparable([one, other])
     except UsageError:
         return False
-    return True
+    # Of one verb, only what was made in the same way is history, or stands side by side.
+    methods = [run.summary.provenance.settings.get("method") for run in (one, other)]
+    verbs = [method.get("verb") if isinstance(method, dict) else None for method in methods]
+    return methods[0] == methods[1] or verbs[0] != verbs[1]
 
 
 def _baseline(run: LoadedRun, baselines: Sequence[LoadedRun]) -> LoadedRun | None:

@@ -10,13 +10,13 @@ from memconform.conformance.mutation.results import Fate, MutationReport
 from memconform.conformance.results import ConformReport, Result, SdkResult
 from memconform.errors import ExitCode
 from memconform.fuzzing.results import FuzzReport
-from memconform.parity.loaded_runs import LoadedRun
-from memconform.parity.records import ParityReport
 from memconform.printing.plurals import plural
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.reports.overview.regressions import conformance_changes
 from memconform.reports.rates import is_complete, is_missed, measured_questions, missing_questions
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.records import ParityReport
 from memconform.stats.paired_comparison import ParityVerdict
 
 

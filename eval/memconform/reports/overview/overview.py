@@ -12,13 +12,11 @@ from typing import Self, TypeVar
 from pydantic import BaseModel
 
 from memconform.bench.records import BenchReport
-from memconform.bench.wmb.records import WmbScore
+from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
 from memconform.conformance.mutation.results import MutationReport
 from memconform.conformance.results import ConformReport
 from memconform.errors import UsageError
 from memconform.fuzzing.results import FuzzReport
-from memconform.parity.loaded_runs import LoadedRun, load_runs
-from memconform.parity.records import ParityReport
 from memconform.replay.records import LmeParity, LmeResult
 from memconform.reports.machine import REPORT_SCHEMA
 from memconform.reports.overview.groups import (
@@ -28,8 +26,8 @@ from memconform.reports.overview.groups import (
     group_runs,
     validate,
 )
-from memconform.reports.overview.replays import run_of_replay
 from memconform.reports.overview.sources import (
+    ONE_DOCUMENT,
     Source,
     find_sources,
     read_document,
@@ -38,11 +36,13 @@ from memconform.reports.overview.sources import (
 )
 from memconform.reports.overview.subjects import subject
 from memconform.reports.progress import StepProgress
+from memconform.results.loaded_runs import LoadedRun, read_run
+from memconform.results.records import ParityReport
+from memconform.results.references import SCORED, read_subjects
+from memconform.results.wmb_scores import has_outcomes
 from memconform.runs.results import RESULT_SCHEMA
-from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.provenance import ReportHeader
-from memconform.storage.result_file import write_result
-from memconform.storage.sink import json_bytes, replacing
+from memconform.storage.sink import replacing
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -73,7 +73,7 @@ class StoredResults:
         """
         for source in find_sources(references, output):
             try:
-                self._read_source(source, output)
+                self._read_source(source)
             except UsageError as error:
                 if source.named:
                     raise
@@ -99,50 +99,41 @@ class StoredResults:
             latest[subject(document)] = document
         return list(latest.values())
 
-    def _read_source(self, source: Source, output: Path) -> None:
-        if source.schema == RESULT_SCHEMA:
-            self._add_run(source.path, output, check=not source.named)
-        elif source.schema == REPORT_SCHEMA:
+    def _read_source(self, source: Source) -> None:
+        if source.schema in (RESULT_SCHEMA, *SCORED) and (
+            source.schema != SCORE_SCHEMA or has_outcomes(source.path)
+        ):
+            for run in read_subjects(source.path, source.pattern).values():
+                self._add_run(run, check=not source.named)
+        if source.schema in ONE_DOCUMENT:
+            document = read_document(source)
+            if document not in self.documents:
+                self.documents.append(document)
+        if source.schema == REPORT_SCHEMA:
             report = read_run_report(source)
             self.skipped_sdks += [f"{skip.sdk}: {skip.reason}" for skip in report.skipped]
-            for index, run in enumerate(report.runs):
+            for index, stored in enumerate(report.runs):
                 # A file of its own, so that its questions can be streamed.
                 path = self.folder / f"{len(self.sources)}-{index}.json"
                 with replacing(path) as file:
-                    file.write_json(run, indent=None)
-                self._add_run(path, output, check=not source.named)
-        elif (document := read_document(source)) not in self.documents:
-            if isinstance(document, LmeResult):
-                self._add_replay(source, document, output)
-            self.documents.append(document)
+                    file.write_json(stored, indent=None)
+                self._add_run(read_run(path), check=not source.named)
 
-    def _add_replay(self, source: Source, replay: LmeResult, output: Path) -> None:
-        summary, questions = run_of_replay(replay)
-        rate = summary.passed / summary.total if summary.total else None
-        if replay.overall_score is not None and not is_same_figure(replay.overall_score, rate):
-            raise unreadable(
-                source.path,
-                f"overall_score is {replay.overall_score}, but its questions give {rate}",
-            )
-        path = self.folder / f"{len(self.sources)}-replay.json"
-        with replacing(path) as file:
-            write_result(file, summary, map(json_bytes, questions))
-        self._add_run(path, output, check=False)
-
-    def _add_run(self, path: Path, output: Path, *, check: bool) -> None:
+    def _add_run(self, run: LoadedRun, *, check: bool) -> None:
         """Add a run unless it is another copy of one that was added.
 
         `check` reads it whole: one bad file of a folder must not end the report of the others.
         """
-        [run] = load_runs([str(path)], output)
         for moment in (run.summary.started_at, run.summary.finished_at):
             try:
                 datetime.fromisoformat(moment)
             except ValueError as error:
-                raise unreadable(path, str(error)) from error
+                raise unreadable(run.path, str(error)) from error
         same = [r for r in self.runs if r.summary.run_id == run.summary.run_id]
         if same and same[0].summary != run.summary:
-            raise unreadable(path, f"{same[0].path} says otherwise about run {run.summary.run_id}")
+            raise unreadable(
+                run.path, f"{same[0].path} says otherwise about run {run.summary.run_id}"
+            )
         if not same:
             if check:
                 validate(run)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from memconform.errors import UsageError
-from memconform.parity.loaded_runs import LoadedRun
+from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.plan import Floor
 from memconform.runs.results import FloorResult, QuestionResult
 from memconform.runs.verdict import Tally, check_floor

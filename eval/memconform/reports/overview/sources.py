@@ -14,15 +14,17 @@ from memconform.conformance.mutation.results import MUTATION_SCHEMA, Fate, Mutat
 from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
 from memconform.errors import UsageError
 from memconform.fuzzing.results import FUZZ_SCHEMA, FuzzReport
-from memconform.parity.records import PARITY_SCHEMA, ParityReport
 from memconform.records import SkipRecord
 from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
 from memconform.replay.records import LmeParity, LmeResult
+from memconform.replay.stored import result_files
 from memconform.reports.machine import REPORT_SCHEMA
+from memconform.results.records import PARITY_SCHEMA, ParityReport
+from memconform.results.references import SCORED, WITH_LINES, load_results
 from memconform.runs.results import RESULT_SCHEMA
-from memconform.storage.folders import find_result
-from memconform.storage.result_file import schema_of
+from memconform.storage.folders import find_result, split_reference
+from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
 from memconform.validation import first_fault
 
 ONE_DOCUMENT: dict[str, type[BaseModel]] = {
@@ -37,8 +39,7 @@ ONE_DOCUMENT: dict[str, type[BaseModel]] = {
 }
 """Reports that are read whole; a run's questions are streamed instead."""
 
-_RUNS = (RESULT_SCHEMA, REPORT_SCHEMA)
-SHOWN = (*_RUNS, *ONE_DOCUMENT)
+SHOWN = frozenset((RESULT_SCHEMA, REPORT_SCHEMA, *SCORED, *ONE_DOCUMENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Source:
     schema: str
     named: bool = True
     """False for a file that was found in a named folder."""
+    pattern: str = ""
+    """Of `RESULT#SUBJECT`; empty for all subjects."""
 
 
 def find_sources(references: Sequence[str], output: Path) -> list[Source]:
@@ -71,13 +74,17 @@ def find_sources(references: Sequence[str], output: Path) -> list[Source]:
 
 
 def _resolve(reference: str, output: Path) -> list[Source]:
-    path = Path(reference)
-    if not path.is_dir() and (output / "runs" / reference).is_dir():
-        path = output / "runs" / reference
-    if not path.is_dir():
-        return [_named(find_result(output, reference))]
+    name, pattern = split_reference(reference)
+    path = Path(name)
+    if not path.is_dir() and (output / "runs" / name).is_dir():
+        path = output / "runs" / name
+    if pattern and result_files(path):
+        return [_named(run.path, "") for run in load_results([reference], output)]
+    if not path.is_dir() or pattern:
+        return [_named(find_result(output, name), pattern)]
     sources = list(_below(path))
     if not sources:
+        require_result_of_run(*sorted(path.glob("*.json")))
         raise UsageError(
             f"{path} contains no result",
             code="unknown_run",
@@ -103,18 +110,28 @@ def _below(folder: Path) -> Iterator[Source]:
             schema = schema_of(path)
         except (ValueError, OSError, RecursionError):
             continue
-        if schema in SHOWN:
+        # The file of `answer --json` has no answers; the run's folder has them.
+        if schema in ONE_DOCUMENT or (
+            schema in SHOWN and (schema not in WITH_LINES or has_lines(path))
+        ):
             yield Source(path, schema, named=False)
 
 
-def _named(path: Path) -> Source:
+def _named(path: Path, pattern: str) -> Source:
     try:
         schema = schema_of(path)
     except (ValueError, OSError, RecursionError) as error:
         raise unreadable(path, str(error)) from error
     if schema not in SHOWN:
+        require_result_of_run(path)
         raise unreadable(path, f"its schema is {schema}")
-    return Source(path, schema)
+    if pattern and schema not in SCORED:
+        raise UsageError(
+            f"{path} is shown whole",
+            code="unknown_row",
+            hint="give the result without #; results of answer, judge and lme have subjects",
+        )
+    return Source(path, schema, pattern=pattern)
 
 
 def read_document(source: Source) -> BaseModel:
@@ -127,7 +144,11 @@ def read_document(source: Source) -> BaseModel:
         # The result in a run's folder has its queries behind it.
         return read_report(source.path)
     try:
-        document = ONE_DOCUMENT[source.schema].model_validate_json(source.path.read_bytes())
+        content = source.path.read_bytes()
+        if source.schema == SCORE_SCHEMA and has_lines(source.path):
+            # The result in a run's folder has its verdicts behind it.
+            content = read_head(source.path).encode()
+        document = ONE_DOCUMENT[source.schema].model_validate_json(content)
     except ValidationError as error:
         raise unreadable(source.path, first_fault(error)) from error
     except OSError as error:
@@ -171,6 +192,7 @@ def unreadable(path: Path, excerpt: str) -> UsageError:
     return UsageError(
         f"{path} is not a result that a report can show",
         code="result_unreadable",
-        hint="give results of run, bench, conform, mutate, fuzz, parity, lme or wmb score",
+        hint="give results of run, bench, answer, judge, lme, wmb score, conform, mutate, fuzz or"
+        " parity",
         excerpt=excerpt,
     )

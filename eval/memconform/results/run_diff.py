@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.parity.ladder import first_difference
-from memconform.parity.loaded_runs import LoadedRun, incident_lines, require_comparable
 from memconform.records import Record
+from memconform.results.ladder import first_difference
+from memconform.results.loaded_runs import LoadedRun, incident_lines, require_comparable
 from memconform.runs.results import QuestionResult
 from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.latency_ratio import LatencyRatio, latency_ratio
@@ -124,7 +124,7 @@ def _paired(
                 continue
             match = waiting[1 - side].pop(question.id)
             pair_by_id = (match, question) if side else (question, match)
-            if question.question == match.question:
+            if question.question == match.question or not (question.question and match.question):
                 yield pair_by_id
             else:
                 # A different question reuses the id: one was removed, the other is new.

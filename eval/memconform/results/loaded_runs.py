@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.stored_figures import ExactMean, is_same_figure
-from memconform.storage.folders import find_result
+from memconform.storage.folders import ROW_MARK, find_result
 from memconform.storage.result_file import require_result_of_run
 from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
     *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract", "judge"),
+    "reader",
 )
 """Settings that decide how questions are asked and scored. Not `rank_by`: it decides whether a
 ranking whose scores rise is measured, and no ranking is sorted again."""
@@ -33,12 +34,21 @@ _QUOTES = ("'", '"')
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run's result file with its summary; questions are read on demand."""
+    """A result with its summary; the questions of a run are read on demand."""
 
     name: str
     """The SDK's name, or the run's id if several runs are of one SDK."""
     path: Path
     summary: RunSummary
+    translated: tuple[QuestionResult, ...] | None = None
+    """The questions of a result that another verb than `run` wrote; None if `path` has them."""
+    subject: str = ""
+    """What selects it behind the path, if the file has several."""
+
+    @property
+    def reference(self) -> str:
+        """What names it on a command line."""
+        return f"{self.path}{ROW_MARK}{self.subject}" if self.subject else str(self.path)
 
     def questions(self) -> Iterator[QuestionResult]:
         """Read every question; after an incident none counts as measured.
@@ -52,7 +62,8 @@ class LoadedRun:
         mean_score = ExactMean()
         incident = self.summary.incident
         try:
-            for question in read_questions(self.path):
+            stored = read_questions(self.path) if self.translated is None else self.translated
+            for question in stored:
                 if question.id in seen:
                     raise _unlike(f"{self.path} contains {question.id!r} twice")
                 seen.add(question.id)
@@ -83,36 +94,49 @@ class LoadedRun:
 
 
 def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
-    """Load results given by path, by a run's folder, or by a run's id below `output`.
+    """Load results of `run` given by path, by a run's folder, or by a run's id below `output`.
 
     Raises:
         UsageError: if a run is missing (`unknown_run`), its file is not a result
             (`result_unreadable`), or it was given twice (`one_run_twice`).
     """
-    results: list[tuple[Path, RunSummary]] = []
-    for reference in references:
-        path = find_result(output, reference)
-        require_result_of_run(path)
-        try:
-            summary = read_summary(path)
-            is_versioned = "schema_version" in summary.model_fields_set
-            if not is_versioned or not _fits_its_settings(summary):
-                raise _unreadable(path)
-            results.append((path, summary))
-        except (ValidationError, ValueError, OSError, RecursionError) as error:
-            raise _unreadable(path) from error
-    names = [summary.sdk for _, summary in results]
-    ids = [summary.run_id for _, summary in results]
-    for run in ids:
-        if ids.count(run) > 1:
+    return name_runs([read_run(find_result(output, reference)) for reference in references])
+
+
+def read_run(path: Path) -> LoadedRun:
+    """Read the summary of a run, which is named after its SDK.
+
+    Raises:
+        UsageError: if the file is not the result of a run (`result_unreadable`).
+    """
+    require_result_of_run(path)
+    try:
+        summary = read_summary(path)
+    except (ValidationError, ValueError, OSError, RecursionError) as error:
+        raise _unreadable(path) from error
+    if "schema_version" not in summary.model_fields_set or not _fits_its_settings(summary):
+        raise _unreadable(path)
+    return LoadedRun(summary.sdk, path, summary)
+
+
+def name_runs(runs: Sequence[LoadedRun]) -> list[LoadedRun]:
+    """Name runs by their SDKs, or by their ids if several are of one SDK.
+
+    Raises:
+        UsageError: if a run was given twice (`one_run_twice`).
+    """
+    names = [run.summary.sdk for run in runs]
+    ids = [run.summary.run_id for run in runs]
+    for run_id in ids:
+        if ids.count(run_id) > 1:
             raise UsageError(
-                f"run {run} was given twice",
+                f"run {run_id} was given twice",
                 code="one_run_twice",
                 hint="name each run once",
             )
     return [
-        LoadedRun(summary.sdk if names.count(summary.sdk) == 1 else summary.run_id, path, summary)
-        for path, summary in results
+        replace(run, name=sdk if names.count(sdk) == 1 else run_id)
+        for run, sdk, run_id in zip(runs, names, ids, strict=True)
     ]
 
 
@@ -155,6 +179,9 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
             mine, yours = (table.get(key) for table in (ours, theirs))
+            if key == "reader" and None in (mine, yours):
+                # Files of answers do not say what wrote them.
+                continue
             several = first.summary.sdk != other.summary.sdk
             if several and isinstance(mine, dict) and isinstance(yours, dict):
                 # Besides the variables that all SDKs know, each has some of its own.
@@ -169,6 +196,18 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
                     code="unlike_runs",
                     hint="compare runs of the same dataset, selection and settings",
                 )
+
+
+def method_lines(runs: Sequence[LoadedRun]) -> list[str]:
+    """How each run was made, if that differs in what comparable runs may differ in."""
+    methods = [(run.name, run.summary.provenance.settings.get("method")) for run in runs]
+    if all(method == methods[0][1] for _, method in methods):
+        return []
+    return [
+        f"{name}: {', '.join(f'{key} {each}' for key, each in method.items() if each is not None)}"
+        for name, method in methods
+        if isinstance(method, dict)
+    ]
 
 
 def _require_same_confirmation(first: LoadedRun, other: LoadedRun) -> None:
@@ -216,7 +255,8 @@ def aligned(runs: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:
         ids = {None if result is None else result.id for result in row}
         if len(ids) > 1:
             raise _unlike(f"question {count}: {', '.join(sorted(map(repr, ids)))}")
-        if len({result.question for result in row}) > 1:
+        # Results of earlier versions have no texts, nor have questions without an answer.
+        if len({result.question for result in row} - {""}) > 1:
             raise _unlike(f"the text of question {row[0].id!r} differs")
         if len({result.cluster for result in row}) > 1:
             raise _unlike(f"the cluster of question {row[0].id!r} differs")

@@ -23,6 +23,9 @@ class DivergentQuestion(Record):
 class Rankings(Record):
     """Similarity of rankings: means over the compared questions; chunks match by their text."""
 
+    compared: int | None = None
+    """Questions whose rankings both results recorded; null in reports of earlier versions, where
+    it is all."""
     equal: int
     """Questions with the same chunks in the same order and scores within 1e-6."""
     largest_score_difference: float

@@ -5,9 +5,9 @@ from itertools import zip_longest
 from typing import Literal
 
 from memconform.errors import UsageError
-from memconform.parity.loaded_runs import LoadedRun
 from memconform.printing.commands import suggested_command
 from memconform.records import Record
+from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.results import QuestionResult
 from memconform.stats.raters import cohen_kappa
 

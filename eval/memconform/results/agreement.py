@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.errors import ExitCode
-from memconform.parity.ladder import (
+from memconform.records import Incident, Record
+from memconform.results.ladder import (
     answer_difference,
     keys,
     largest_gap,
     ranking_difference,
 )
-from memconform.records import Incident, Record
 from memconform.runs.result_file import read_questions
 from memconform.runs.results import QuestionResult
 

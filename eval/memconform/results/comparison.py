@@ -8,15 +8,15 @@ from math import isnan
 from statistics import fmean
 
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.parity.ladder import (
+from memconform.results.ladder import (
     Stage,
     first_difference,
     keys,
     largest_gap,
     ranking_difference,
 )
-from memconform.parity.loaded_runs import LoadedRun, aligned, incident_lines, require_comparable
-from memconform.parity.records import (
+from memconform.results.loaded_runs import LoadedRun, aligned, incident_lines, require_comparable
+from memconform.results.records import (
     ComparedRun,
     DivergentQuestion,
     Pair,
@@ -54,6 +54,7 @@ class Method:
 
 @dataclass(slots=True)
 class _RankingTally:
+    compared: int = 0
     equal: int = 0
     largest: float = 0.0
     earlier: int = 0
@@ -64,7 +65,10 @@ class _RankingTally:
     taus: list[float] = field(default_factory=list)
 
     def add(self, one: QuestionResult, other: QuestionResult) -> None:
+        if not (one.has_retrieval and other.has_retrieval):
+            return
         ours, theirs = keys(one, other)
+        self.compared += 1
         self.equal += ranking_difference(one, other) is None
         if ours == theirs:
             pairs = list(zip(one.ranking, other.ranking, strict=True))
@@ -84,6 +88,7 @@ class _RankingTally:
 
     def record(self) -> Rankings:
         return Rankings(
+            compared=self.compared,
             equal=self.equal,
             largest_score_difference=self.largest,
             overlap=fmean(self.overlaps) if self.overlaps else 0.0,
@@ -257,7 +262,7 @@ def _compared_run(run: LoadedRun) -> ComparedRun:
         name=run.name,
         sdk=summary.sdk,
         run_id=summary.run_id,
-        path=str(run.path),
+        path=run.reference,
         version=summary.daemon.version,
         build_hash=summary.daemon.build_hash,
         passed=summary.passed,

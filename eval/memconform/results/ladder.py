@@ -77,7 +77,12 @@ def keys(one: QuestionResult, other: QuestionResult) -> tuple[list[str], list[st
 
 
 def ranking_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
-    """Where two rankings diverge in chunks, order or scores; None if they do not."""
+    """Where two rankings diverge in chunks, order or scores; None if they do not.
+
+    Neither do rankings of which one is not recorded.
+    """
+    if not (one.has_retrieval and other.has_retrieval):
+        return None
     return _candidates(one, other) or _order(one, other)
 
 

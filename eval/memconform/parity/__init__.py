@@ -1,1 +1,0 @@
-"""Agreement of two or more runs of the same questions."""

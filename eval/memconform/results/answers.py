@@ -1,0 +1,191 @@
+"""Results of `answer`, one run for each arm, and of `judge longmemeval` and `judge locomo`, one
+for each rubric."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport
+from memconform.bench.qa.records import Judgement, QaReport, RubricReport
+from memconform.bench.tasks import ALL
+from memconform.datasets.answer_keys import Suite
+from memconform.datasets.locomo import conversation_of
+from memconform.errors import UsageError
+from memconform.records import Failure, Incident
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun, read_lines_of
+from memconform.runs.results import QuestionResult
+from memconform.scoring.accuracy import Accuracy
+from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.statuses import QuestionStatus
+from memconform.storage.folders import ROW_MARK
+
+_NAMES: dict[Suite, str] = {"longmemeval": "LongMemEval", "locomo": "LoCoMo"}
+
+
+def read_answers(path: Path) -> dict[str, LoadedRun]:
+    """The run of each arm, by its name.
+
+    Raises:
+        UsageError: if it is unreadable, or its figures are not those of its answers
+            (`result_unreadable`).
+    """
+    report, records = read_lines_of(path, AnswerReport, ArmAnswer, "answer")
+    return {
+        arm.name: _arm(path, report, arm, [each for each in records if each.arm == arm.name])
+        for arm in report.arms
+    }
+
+
+def _arm(
+    path: Path, report: AnswerReport, arm: ArmReport, records: Sequence[ArmAnswer]
+) -> LoadedRun:
+    settings, reader = report.settings, report.settings.reader
+    overall = arm.views[ALL].overall
+    return ScoredRun(
+        path=path,
+        origin=report,
+        run_id=f"{report.run_id}{ROW_MARK}{arm.name}",
+        sdk=arm.name,
+        subject=arm.name,
+        started_at=report.started_at,
+        took_s=report.took_s,
+        dataset=f"{_NAMES[settings.suite]} {settings.data_sha256[:8]}",
+        dataset_path=report.data.path,
+        dataset_sha256=settings.data_sha256,
+        mode="-",
+        reader=DAEMONS_READER if arm.kind == "daemon" else reader.model,
+        judge=settings.judge,
+        method={
+            "verb": "answer",
+            "level": settings.level,
+            **reader.model_dump(mode="json", exclude={"model", "prompts", "seed"}),
+        },
+        questions=[
+            _question(
+                settings.suite,
+                record.question,
+                record.text,
+                record.category,
+                record.status,
+                record.answer,
+                record.reason,
+                record.votes,
+                code=record.code or "judge_error",
+            )
+            for record in records
+        ],
+        stated=_counts(overall),
+        incident=_incident(arm.incident or report.incident, overall),
+        reasons=arm.failures,
+    ).load()
+
+
+def read_judgements(path: Path) -> dict[str, LoadedRun]:
+    """The run of each rubric, by its name; raises UsageError as `read_answers` does.
+
+    Also if no rubric was applied (`result_unreadable`).
+    """
+    report, records = read_lines_of(path, QaReport, Judgement, "judgement")
+    if not report.rubrics:
+        raise UsageError(
+            f"{path} has no judgements: `judge locomo` compared words alone",
+            code="result_unreadable",
+            hint="name a judge: memconform judge locomo … --judge MODEL",
+        )
+    return {
+        rubric.name: _rubric(
+            path, report, rubric, [each for each in records if each.rubric == rubric.name]
+        )
+        for rubric in report.rubrics
+    }
+
+
+def _rubric(
+    path: Path, report: QaReport, rubric: RubricReport, records: Sequence[Judgement]
+) -> LoadedRun:
+    settings, answers = report.settings, report.hypotheses
+    overall = rubric.views[ALL].overall
+    ended = "not_run" if report.incident is None else report.incident.code
+    questions = [
+        _question(
+            settings.suite,
+            record.question,
+            record.text,
+            record.category,
+            record.status,
+            record.answer,
+            record.reason,
+            record.votes,
+            code="judge_error" if record.status is QuestionStatus.JUDGE_ERROR else ended,
+        )
+        for record in records
+    ]
+    missing = {} if settings.partial else dict.fromkeys(answers.missing, "the file has no answer")
+    for name, reason in (missing | answers.errors).items():
+        status = QuestionStatus.NOT_RUN
+        code = "error_text" if name in answers.errors else "no_answer"
+        questions.append(
+            _question(settings.suite, name, "", "", status, None, reason, [], code=code)
+        )
+    return ScoredRun(
+        path=path,
+        origin=report,
+        run_id=f"{report.run_id}{ROW_MARK}{rubric.name}",
+        sdk=Path(answers.path).stem,
+        subject=rubric.name,
+        started_at=report.started_at,
+        took_s=report.took_s,
+        dataset=f"{_NAMES[settings.suite]} {settings.data_sha256[:8]}",
+        dataset_path=report.data.path,
+        dataset_sha256=settings.data_sha256,
+        mode="-",
+        reader=None,
+        judge=settings.rubrics[rubric.name],
+        method={"verb": "judge", "strip_reasoning": settings.strip_reasoning},
+        questions=questions,
+        stated=_counts(overall),
+        incident=_incident(report.incident, overall),
+        reasons=rubric.failures,
+    ).load()
+
+
+def _question(  # noqa: PLR0917 - what two records have in common
+    suite: Suite,
+    name: str,
+    text: str,
+    category: str,
+    status: QuestionStatus,
+    answer: str | None,
+    reason: str,
+    votes: Sequence[JudgeVote],
+    *,
+    code: str = "",
+) -> QuestionResult:
+    measured = status.measured
+    return QuestionResult(
+        id=name,
+        question=text,
+        tags=[category] if category else [],
+        cluster=conversation_of(name) if suite == "locomo" else None,
+        verdict=status,
+        passed=status is QuestionStatus.CORRECT,
+        score=float(status is QuestionStatus.CORRECT) if measured else None,
+        answer=answer,
+        latency_ms=None,
+        timings=None,
+        citations=[],
+        ranking=[],
+        trace=None,
+        error=None if measured else Failure(code=code, message=reason),
+        reason=reason if measured else "",
+        judges=list(votes),
+    )
+
+
+def _counts(accuracy: Accuracy) -> tuple[int, int, int]:
+    return accuracy.expected, accuracy.measured, accuracy.correct
+
+
+def _incident(incident: Incident | None, overall: Accuracy) -> Incident | None:
+    """The incident of a subject; one that was measured whole before it is not concerned."""
+    return None if overall.measured == overall.expected else incident

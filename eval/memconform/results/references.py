@@ -1,0 +1,116 @@
+"""Results of any verb that scores answers, named by file, folder or id, in the form of runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from memconform.bench.answering.records import ANSWER_SCHEMA
+from memconform.bench.qa.records import QA_SCHEMA
+from memconform.bench.wmb.records import SCORE_SCHEMA
+from memconform.errors import UsageError, nearest
+from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
+from memconform.replay.stored import result_files
+from memconform.results.answers import read_answers, read_judgements
+from memconform.results.loaded_runs import LoadedRun, name_runs, read_run
+from memconform.results.replays import read_replay
+from memconform.results.wmb_scores import read_wmb_score
+from memconform.runs.results import RESULT_SCHEMA
+from memconform.storage.folders import ROW_MARK, find_result, split_reference
+from memconform.storage.result_file import has_lines, schema_of
+
+SCORED: Mapping[str, Callable[[Path], dict[str, LoadedRun]]] = {
+    ANSWER_SCHEMA: read_answers,
+    LME_SCHEMA: read_replay,
+    QA_SCHEMA: read_judgements,
+    SCORE_SCHEMA: read_wmb_score,
+}
+"""By schema, what reads the subjects of a result that `run` did not write."""
+WITH_LINES = (ANSWER_SCHEMA, QA_SCHEMA, SCORE_SCHEMA)
+"""Those whose answers are behind the report, and missing in the file of `--json`."""
+
+
+def load_results(references: Sequence[str], output: Path) -> list[LoadedRun]:
+    """Load every subject that references name.
+
+    A reference is a result file, a run's folder or a run's id below `output`; `#SUBJECT` or a
+    pattern such as `#go*` behind it selects some of its subjects.
+
+    Raises:
+        UsageError: if a result is missing (`unknown_run`), is none of scored answers, or
+            contradicts itself (`result_unreadable`), has no such subject (`unknown_row`), or was
+            given twice (`one_run_twice`).
+    """
+    return name_runs([run for each in references for run in _load(each, output).values()])
+
+
+def load_pair(first: str, second: str, output: Path) -> tuple[LoadedRun, LoadedRun]:
+    """Load two subjects.
+
+    Raises:
+        UsageError: as `load_results`, and if a reference names several (`several_results`).
+    """
+    for reference in (first, second):
+        names = list(_load(reference, output))
+        if len(names) > 1:
+            name, _ = split_reference(reference)
+            raise UsageError(
+                f"{reference} has results of {', '.join(names)}",
+                code="several_results",
+                hint=f"name one: '{name}{ROW_MARK}{names[0]}'",
+            )
+    one, other = load_results((first, second), output)
+    return one, other
+
+
+def read_subjects(path: Path, pattern: str = "") -> dict[str, LoadedRun]:
+    """The subjects of a result file by name, or those that a pattern selects.
+
+    Raises:
+        UsageError: as `load_results`.
+    """
+    try:
+        read = SCORED.get(schema_of(path))
+    except (ValueError, OSError, RecursionError):
+        read = None
+    if read is not None:
+        return _selected(read(path), pattern, path)
+    run = read_run(path)
+    return _selected({run.name: run}, pattern, path)
+
+
+def is_scored(path: Path) -> bool:
+    """Whether a file is a result of scored answers, and has them.
+
+    Raises:
+        OSError: if it is unreadable.
+    """
+    try:
+        schema = schema_of(path)
+    except (ValueError, RecursionError):
+        return False
+    return schema == RESULT_SCHEMA or (
+        schema in SCORED and (schema not in WITH_LINES or has_lines(path))
+    )
+
+
+def _load(reference: str, output: Path) -> dict[str, LoadedRun]:
+    name, pattern = split_reference(reference)
+    if files := result_files(Path(name)):
+        # Each file is one SDK's.
+        subjects = {label: run for file in files for label, run in read_subjects(file).items()}
+        return _selected(subjects, pattern, Path(name))
+    return read_subjects(find_result(output, name), pattern)
+
+
+def _selected(subjects: Mapping[str, LoadedRun], pattern: str, path: Path) -> dict[str, LoadedRun]:
+    # A name may contain a bracket, so it is compared as it is before it is taken as a pattern.
+    if not pattern or pattern in subjects:
+        return {name: subjects[name] for name in ([pattern] if pattern else subjects)}
+    chosen = {name: run for name, run in subjects.items() if fnmatchcase(name, pattern)}
+    if not chosen:
+        raise UsageError(
+            f"{path} has no result of {pattern!r}",
+            code="unknown_row",
+            hint=nearest(pattern, subjects) or f"it has results of {', '.join(subjects)}",
+        )
+    return chosen

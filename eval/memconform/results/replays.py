@@ -1,0 +1,101 @@
+"""Results of `lme run` and `lme tri`: one SDK each."""
+
+from pathlib import Path
+
+from memconform.records import Failure
+from memconform.replay.records import LmeQuestion, LmeResult
+from memconform.replay.stored import read_lme_result
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun
+from memconform.runs.results import QuestionResult, RankedChunk
+from memconform.scoring.statuses import QuestionStatus
+
+_STATUSES = {
+    "correct": QuestionStatus.CORRECT,
+    "abstain_correct": QuestionStatus.CORRECT,
+    "incorrect": QuestionStatus.INCORRECT,
+    "abstain_incorrect": QuestionStatus.INCORRECT,
+    "judge_error": QuestionStatus.JUDGE_ERROR,
+    "not_run": QuestionStatus.NOT_RUN,
+}
+_NO_READER = "nobody: what was retrieved is judged"
+
+
+def read_replay(path: Path) -> dict[str, LoadedRun]:
+    """The run of the file's SDK, by its name; raises UsageError as `read_lme_result` does."""
+    replay = read_lme_result(path)
+    return {replay.sdk: _run(path, replay)}
+
+
+def _run(path: Path, replay: LmeResult) -> LoadedRun:
+    settings, retrieval = replay.settings, replay.settings.retrieval
+    return ScoredRun(
+        path=path,
+        origin=replay,
+        # Its folder may hold several SDKs, and a continued replay begins anew.
+        run_id=f"{replay.started_at:%Y%m%dT%H%M%SZ}-{replay.sdk}-replay",
+        sdk=replay.sdk,
+        started_at=replay.started_at,
+        took_s=replay.took_s,
+        dataset=f"LongMemEval {replay.dataset_sha[:8]}",
+        dataset_sha256=replay.dataset_sha,
+        mode=retrieval.mode.value,
+        reader=DAEMONS_READER
+        if settings.endpoint_style == "full"
+        else settings.reader or _NO_READER,
+        judge=settings.judge or "the reference answers",
+        method={
+            "verb": "lme",
+            **retrieval.model_dump(mode="json", exclude={"rank_by"}),
+            "brain": settings.brain[:12],
+            "agentic": settings.agentic,
+            "prompt": settings.reader_prompt,
+            "evidence_tokens": settings.evidence_tokens,
+            "contract": settings.contract,
+        },
+        questions=[_question(question) for question in replay.questions],
+        stated=(
+            replay.questions_run,
+            replay.measured,
+            replay.scores.overall.correct,
+        ),
+        incident=replay.incident,
+        reasons=replay.failures,
+        brain=settings.brain,
+        latency=replay.latency.retrieval,
+        version=replay.version,
+        build_hash=replay.build_hash,
+    ).load()
+
+
+def _question(question: LmeQuestion) -> QuestionResult:
+    status = _STATUSES[question.judge_verdict]
+    measured = status.measured
+    return QuestionResult(
+        id=question.id,
+        question=question.question,
+        tags=[question.category],
+        question_date=question.question_date,
+        cluster=question.cluster,
+        verdict=status,
+        passed=status is QuestionStatus.CORRECT,
+        score=float(status is QuestionStatus.CORRECT) if measured else None,
+        answer=question.answer,
+        latency_ms=question.retrieval_ms,
+        timings=None,
+        citations=[],
+        ranking=[
+            RankedChunk(
+                chunk_id=f"{hit.path}, session {hit.session}",
+                document_id=None,
+                path=hit.path,
+                score=hit.score,
+                content=hit.text_sha256[:16],
+            )
+            for hit in question.hits
+        ],
+        trace=None,
+        error=None if measured else Failure(code=question.code, message=question.reason),
+        reason=question.reason if measured else "",
+        judges=question.votes,
+    )
