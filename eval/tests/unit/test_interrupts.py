@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from memconform.cli import start
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -116,6 +117,26 @@ def test_an_interrupt_ends_as_documented_where_nothing_can_be_printed(
     command = f'exec "$0" -c "$1" {redirection}'
     ended = subprocess.run(["/bin/sh", "-c", command, sys.executable, script], check=False)
     assert ended.returncode == 130
+
+
+def test_a_program_that_has_imported_all_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal ended the program on the spot, with its daemons running."""
+    seen: list[object] = []
+
+    def run(*, standalone_mode: bool) -> int:
+        assert not standalone_mode
+        seen.extend(map(signal.getsignal, _SIGNALS))
+        return 0
+
+    before = [signal.signal(number, signal.SIG_DFL) for number in _SIGNALS]
+    monkeypatch.setattr("memconform.cli.main.cli", run)
+    try:
+        with pytest.raises(SystemExit, match="0"):
+            start.main()
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+    assert seen == [signal.default_int_handler] * len(_SIGNALS)
 
 
 def test_the_installed_program_starts_where_interrupts_are_handled() -> None:
