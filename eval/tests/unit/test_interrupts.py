@@ -10,7 +10,6 @@ import pytest
 
 from memconform.cli import start
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.errors import ExitCode
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -74,27 +73,6 @@ def test_a_program_that_is_interrupted_while_it_imports_ends_as_documented(
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "interrupted")
 
 
-def test_a_program_that_has_imported_all_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal ended the program on the spot, with its daemons running."""
-    seen: list[object] = []
-    before = [signal.signal(number, signal.SIG_DFL) for number in _SIGNALS]
-
-    def command(**_: object) -> ExitCode:
-        seen.extend(map(signal.getsignal, _SIGNALS))
-        return ExitCode.OK
-
-    for step in ("prepare_streams", "_tolerate_warnings", "adopt_orphans"):
-        monkeypatch.setattr(f"memconform.cli.main.{step}", lambda: None)
-    monkeypatch.setattr("memconform.cli.main.cli", command)
-    try:
-        with pytest.raises(SystemExit):
-            start.main()
-    finally:
-        for number, handler in zip(_SIGNALS, before, strict=True):
-            signal.signal(number, handler)
-    assert seen == [signal.default_int_handler] * len(_SIGNALS)
-
-
 _STRUCK_LATER = """
 import os, signal, sys
 import memconform.cli.main as program
@@ -139,6 +117,26 @@ def test_an_interrupt_ends_as_documented_where_nothing_can_be_printed(
     command = f'exec "$0" -c "$1" {redirection}'
     ended = subprocess.run(["/bin/sh", "-c", command, sys.executable, script], check=False)
     assert ended.returncode == 130
+
+
+def test_a_program_that_has_imported_all_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal ended the program on the spot, with its daemons running."""
+    seen: list[object] = []
+
+    def run(*, standalone_mode: bool) -> int:
+        assert not standalone_mode
+        seen.extend(map(signal.getsignal, _SIGNALS))
+        return 0
+
+    before = [signal.signal(number, signal.SIG_DFL) for number in _SIGNALS]
+    monkeypatch.setattr("memconform.cli.main.cli", run)
+    try:
+        with pytest.raises(SystemExit, match="0"):
+            start.main()
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+    assert seen == [signal.default_int_handler] * len(_SIGNALS)
 
 
 def test_the_installed_program_starts_where_interrupts_are_handled() -> None:

@@ -15,7 +15,7 @@ from tests.fakes.scripted import ScriptedDaemon
 _MAKEFILE = Path(__file__).parents[3] / "Makefile"
 _ROOMS = {
     *("cli", "client", "concurrency", "contract", "daemons", "datasets", "errors", "ingest"),
-    *("encodings", "llm", "network"),
+    *("llm", "network"),
     *(
         "printing",
         "records",

@@ -26,7 +26,7 @@ from functools import cache
 from typing import IO, Any
 from urllib.parse import unquote
 
-from memconform.encodings import Unescaped, binary_patterns, text_forms
+from memconform.redaction.encodings import Unescaped, binary_patterns, text_forms
 
 ANYWHERE = 8
 """Minimum length in characters to mask a secret inside words: ordinary text does not hold it."""
