@@ -89,7 +89,8 @@ def explained(error: MemconformError, folder: Path, *, managed: bool) -> Memconf
     try:
         _require_disk_and_memory(folder, _FAILED_MEMORY_BYTES)
     except UsageError as lack:
-        hint = f"the likely cause: {lack.message}: {lack.hint}; or else {error.hint}"
+        hint = f"the likely cause: {lack.message}: {lack.hint}"
+        hint += f"; or else {error.hint}" if error.hint else ""
         code, message = error.code, error.message
         if is_shown(lack.code, f"{message}\n{error.excerpt}"):
             code, message = lack.code, f"{error.code}: {message}"
