@@ -64,7 +64,7 @@ _LIMITS = "Limits and timeouts"
     "--data",
     group=_BENCHMARK,
     metavar="PATH|NAME",
-    help="The benchmark's file or folder, or the name of a fetched source.",
+    help="The benchmark's file or folder, `sample`, or a name that `datasets list` shows.",
 )
 @option(
     "--level",

@@ -136,7 +136,7 @@ def info_command(
 ) -> None:
     """Read a whole benchmark and count what it contains.
 
-    PATH is a file or folder, or a name that `datasets list` shows.
+    PATH is a file or folder, `sample`, or a name that `datasets list` shows.
     """
     info = _count(open_benchmark(path, name, format_options))
     if json_file != "-":
@@ -202,7 +202,10 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
 @click.command(
     "convert",
     cls=Command,
-    examples=("memconform datasets convert locomo10.json -o memini.json",),
+    examples=(
+        "memconform datasets convert locomo10.json -o memini.json",
+        "memconform datasets convert lme -o memini.json",
+    ),
     exit_codes=_INVALID,
 )
 @_benchmark
@@ -211,6 +214,8 @@ def convert_command(
     path: Path, name: str | None, output: str, **format_options: str | None
 ) -> None:
     """Convert a benchmark to memini's JSON: one file of items and questions.
+
+    PATH is a file or folder, `sample`, or a name that `datasets list` shows.
 
     That format has no place for ids, dates and rubrics of questions, nor for questions without an
     answer.

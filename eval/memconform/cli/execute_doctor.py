@@ -1,7 +1,6 @@
 """Runs `memconform doctor`."""
 
 import os
-import shutil
 import tempfile
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -130,7 +129,7 @@ def _keep_logs(folder: Path) -> None:
     for log in folder.rglob("daemon.log"):
         redact_file(log)
     for state in [*folder.glob("state"), *folder.glob("*/state")]:
-        shutil.rmtree(state, ignore_errors=True)
+        remove_folder(state)
     for emptied in [*folder.iterdir(), folder]:
         with suppress(OSError):
             emptied.rmdir()

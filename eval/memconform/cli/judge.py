@@ -111,7 +111,7 @@ def calibrate_command(
 @click.argument("second")
 @results
 @json_file
-@schema("parity.judge_comparison:JudgeComparison")
+@schema("results.judge_comparison:JudgeComparison")
 @quiet
 def compare_command(**flags: object) -> ExitCode:
     """Compare two judgements of the same answers: agreement, Cohen's kappa, differences.

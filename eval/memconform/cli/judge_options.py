@@ -85,7 +85,8 @@ def judge_header(group: str) -> Callable[[_Command], _Command]:
         show_default="MEMCONFORM_JUDGE_HEADERS",
         callback=_hide_headers,
         help="Send this header with every call to a model service, whatever the model does; its"
-        " value is masked in all output. May be given several times.",
+        " value is masked in output, if it is short only after its name (see"
+        " docs/RESULTS.md#secrets). May be given several times.",
     )
 
 

@@ -2,9 +2,11 @@
 
 import io
 import os
+import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable
 from typing import ClassVar, NoReturn
 
 import click
@@ -114,15 +116,22 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """Run the program; only a measured verdict ends in exit code 1, whatever happens."""
-    prepare_streams()
-    _tolerate_warnings()
-    # Python's TLS writes session keys to it, and fails as a missing file in each library's own way.
-    os.environ.pop("SSLKEYLOGFILE", None)
-    # If a daemon kills its guard, the processes that the guard watched become ours to stop.
-    adopt_orphans()
+def main(interrupts: Iterable[signal.Signals] = ()) -> None:
+    """Run the program; only a measured verdict ends in exit code 1, whatever happens.
+
+    Args:
+        interrupts: signals that raise KeyboardInterrupt once something can be printed.
+    """
     try:
+        prepare_streams()
+        for number in interrupts:
+            signal.signal(number, signal.default_int_handler)
+        _tolerate_warnings()
+        # Python's TLS writes session keys to it, and fails as a missing file in each library's own
+        # way.
+        os.environ.pop("SSLKEYLOGFILE", None)
+        # If a daemon kills its guard, the processes that the guard watched become ours to stop.
+        adopt_orphans()
         code = cli(standalone_mode=False)
         sys.stdout.flush()
     except (SystemExit, BrokenPipeError):

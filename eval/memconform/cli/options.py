@@ -130,7 +130,8 @@ header = option(
     group=DAEMONS,
     multiple=True,
     metavar="NAME:VALUE",
-    help="Send this header with every request; its value is masked in all output."
+    help="Send this header with every request; its value is masked in output, if it is"
+    " short only after its name (see docs/RESULTS.md#secrets)."
     " MEMCONFORM_AUTH_TOKEN sets a bearer token. May be given several times.",
 )
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from memconform.cli.commands import option
 from memconform.errors import UsageError
-from memconform.replay.stored import result_files
-from memconform.storage.folders import find_result, split_reference
+from memconform.storage.folders import find_result, result_files, split_reference
 from memconform.storage.result_file import schema_of
 
 BENCH_SCHEMA_PREFIX = "memconform/bench-report@"

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -27,13 +28,13 @@ def main() -> None:
 
     gc.enable()
 
-    # From here on `run` ends the program in order.
-    for number in handled:
-        signal.signal(number, signal.default_int_handler)
-    run()
+    # It takes over the signals where it can end the program in order.
+    run(interrupts=handled)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
     del number, frame
-    os.write(2, b"interrupted\n")
+    # Standard error may be closed, full, or a pipe that nobody reads.
+    with suppress(OSError):
+        os.write(2, b"interrupted\n")
     os._exit(_INTERRUPTED)

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from memconform.daemons.environment import for_build, shell_variables
+from memconform.daemons.limits import DISK_BYTES, is_shown
 from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.program_files import program_identity, tool_identity
@@ -28,8 +29,13 @@ _log = Logger()
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
 _ANOTHER = "set XDG_CACHE_HOME to another folder that can be written"
-_DISK_BYTES = 32 << 20
-"""With less free space, a failed build is blamed on the disk. A Python environment needs it."""
+_NOT_UTF8 = re.compile(
+    r"surrogates not allowed|UnicodeEncodeError|UnicodeDecodeError|illegal byte sequence"
+    r"|invalid (?:UTF-8|unicode)|malformed UTF-8",
+    re.IGNORECASE,
+)
+"""How tools say that they cannot use such a path."""
+_REMEDIES = {"cache_unwritable": _ANOTHER, "disk_full": f"free space, or {_ANOTHER}"}
 _UNAVAILABLE = 69
 """EX_UNAVAILABLE of sysexits.h: the exit status of a build that this machine cannot run."""
 _PROGRESS_SECONDS = 10
@@ -120,8 +126,8 @@ async def ensure_built(
     Raises:
         DaemonError: `toolchain_missing` if a required program is not on PATH; `build_failed` or
             `build_unavailable`, with the tail of the build log, if the build fails.
-        UsageError: `cache_unwritable` if the cache folder cannot be created, or has a path that no
-            build can use; `disk_full`.
+        UsageError: `cache_unwritable` if the cache folder cannot be created, or the build's output
+            shows that it cannot use its path; `disk_full` if the output shows that.
     """
     for program in manifest.requires:
         if shutil.which(program) is None:
@@ -210,28 +216,43 @@ async def _run(name: str, build: Build, folder: Path, target: Path, progress: Pr
 
 
 def _failed(name: str, reason: str, log: Path) -> MemconformError:
-    """The error of a build that failed: about its folder, if that is the likely cause."""
-    cache = log.parent
-    try:
-        str(cache).encode()
-    except UnicodeEncodeError:
+    """The error of a build that failed: about its folder, if the build's output shows that.
+
+    Otherwise what is wrong with the folder is a likely cause, and a typing error is another.
+    """
+    cache, excerpt = log.parent, tail(log)
+    code = cause = ""
+    is_certain = False
+    free = shutil.disk_usage(cache).free
+    if not _is_utf8(cache):
+        code, cause = "cache_unwritable", "its path is not valid UTF-8"
+        is_certain = _NOT_UTF8.search(excerpt) is not None
+    elif free < DISK_BYTES:
+        code, cause = "disk_full", f"{free >> 20} MiB are free there"
+        is_certain = is_shown(code, excerpt)
+    full_log = f"the full log is in {log}"
+    if is_certain:
         return UsageError(
-            f"{cache}: {name} cannot be built there, because the path is not valid UTF-8",
-            code="cache_unwritable",
-            hint=f"{_ANOTHER}; the full log is in {log}",
+            f"{cache}: {name} cannot be built there, because {cause}",
+            code=code,
+            hint=f"{_REMEDIES[code]}; {full_log}",
+            excerpt=excerpt,
         )
-    if (free := shutil.disk_usage(cache).free) < _DISK_BYTES:
-        return UsageError(
-            f"{cache}: {name} cannot be built there, because {free >> 20} MiB are free",
-            code="disk_full",
-            hint=f"free space, or {_ANOTHER}; the full log is in {log}",
-        )
+    likely = f"a likely cause is {cache}: {cause}: {_REMEDIES[code]}; " if cause else ""
     return DaemonError(
         f"building {name} failed: {reason}",
         code="build_failed",
-        hint=f"the full log is in {log}",
-        excerpt=tail(log),
+        hint=f"{likely}{full_log}",
+        excerpt=excerpt,
     )
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @asynccontextmanager

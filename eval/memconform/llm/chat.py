@@ -130,7 +130,7 @@ class RequestRejectedError(LlmError):
     """The service refuses this request and would refuse it again, say for its length."""
 
     details = ""
-    """The body of the refusal, which may name a parameter."""
+    """The body of the refusal as JSON, which may name a parameter."""
 
 
 class HaltingError(LlmError):

@@ -1,6 +1,5 @@
 """What a failed call means: a vendor's exception, a status, or an error object in a 200."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Any, Final, Protocol
 from memconform.llm.chat import LlmError, ModelUnusableError, RequestRejectedError, TransientError
 from memconform.llm.http_hooks import current_transmission
 from memconform.llm.names import ModelName
-from memconform.llm.refusals import refusal_details
+from memconform.llm.refusals import body_text
 from memconform.llm.settings import Endpoint
 from memconform.llm.unreachable import (
     located,
@@ -78,7 +77,7 @@ class ServiceError:
     """The status that the service sent, and that of an error object in a 200."""
     text: str
     details: str = ""
-    """The body, without what it repeats of the request."""
+    """The body as JSON."""
     retry_after_s: float | None = None
 
     @classmethod
@@ -89,7 +88,7 @@ class ServiceError:
             status=status,
             answered=f"200 with the error {status}",
             text=_text_of(error),
-            details=refusal_details(body),
+            details=body_text(body),
             retry_after_s=_retry_after(headers, error),
         )
 
@@ -112,7 +111,7 @@ class ServiceError:
             status=status,
             answered=str(error.status_code),
             text=text,
-            details=refusal_details(str(error) if body is None else body),
+            details=body_text(str(error) if body is None else body),
             retry_after_s=_retry_after(error.response.headers, inner),
         )
 
@@ -259,17 +258,13 @@ def _by_words(text: str, only: tuple[int, ...] = ()) -> int | None:
 def _text_of(error: object) -> str:
     """What an error object says, with what it passes on from another service."""
     if not isinstance(error, Mapping):
-        return error[:_SHOWN] if isinstance(error, str) else _dumped(error)[:_SHOWN]
+        return error[:_SHOWN] if isinstance(error, str) else body_text(error)[:_SHOWN]
     message = error.get("message")
     if not isinstance(message, str):
-        return _dumped(error)[:_SHOWN]
+        return body_text(error)[:_SHOWN]
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
     return (f"{message}: {raw}" if raw else message)[:_SHOWN]
-
-
-def _dumped(value: object) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _retry_after(headers: Mapping[str, str], error: object) -> float | None:

@@ -5,9 +5,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from memconform.llm.chat import Completion, LlmError, ModelUnusableError, RequestRejectedError
+from memconform.llm.chat import (
+    ChatRequest,
+    Completion,
+    LlmError,
+    ModelUnusableError,
+    RequestRejectedError,
+)
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
+from memconform.llm.refusals import Refusal
 from memconform.llm.settings import Endpoint
 from memconform.printing.logs import Logger
 
@@ -43,14 +50,14 @@ class Parameters:
     schema: bool = True
     """Whether it takes a JSON schema of the reply."""
 
-    def without(self, details: str) -> "Parameters | None":
-        """What to send instead, by the body of a refusal; None if it names none of these."""
+    def without(self, refusal: Refusal) -> "Parameters | None":
+        """What to send instead, by a refusal; None if it names none of these."""
         other = _OTHER[self.limit]
-        if _names(details, self.limit) and (
-            _names(details, other) or not _VALUE_FAULT.search(details)
+        if refusal.names(self.limit) and (
+            refusal.names(other) or not refusal.contains(_VALUE_FAULT)
         ):
             return replace(self, limit=other)
-        if self.schema and any(_names(details, name) for name in _SCHEMA):
+        if self.schema and any(map(refusal.names, _SCHEMA)):
             return replace(self, schema=False)
         return None
 
@@ -88,6 +95,8 @@ async def send_accepted(
     endpoint: Endpoint,
     traits: ModelTraits,
     accepted: AcceptedParameters,
+    *,
+    request: ChatRequest,
     send: Callable[[Parameters], Awaitable[Completion]],
 ) -> Completion:
     """Send a request, and again with what the service accepts if it refuses a parameter by name.
@@ -106,9 +115,10 @@ async def send_accepted(
         try:
             completion = await send(parameters)
         except RequestRejectedError as error:
-            instead = parameters.without(error.details)
+            refusal = Refusal(error.details, request)
+            instead = parameters.without(refusal)
             if instead is None or instead in refused:
-                raise _sampling_refused(name, traits, error) or error from error
+                raise _sampling_refused(name, traits, refusal, error) or error from error
             parameters = instead
             refused.add(parameters)
         else:
@@ -118,20 +128,21 @@ async def send_accepted(
 
 
 def _sampling_refused(
-    name: ModelName, traits: ModelTraits, error: RequestRejectedError
+    name: ModelName, traits: ModelTraits, refusal: Refusal, error: RequestRejectedError
 ) -> LlmError | None:
-    """The error that ends all calls, if a refusal names a sampling parameter."""
-    refused = next((key for key in traits.sampling if _names(error.details, key, _QUOTED)), None)
-    if refused is None:
+    """The error that ends all calls, if a refusal names a sampling parameter.
+
+    One that is about the prompt concerns this call alone, whichever words it quotes.
+    """
+    if refusal.is_moderated:
+        return None
+    sampling = traits.sampling
+    refused = [key for key in sampling if refusal.names(key, before=_QUOTED, value=sampling[key])]
+    if not refused:
         return None
     return ModelUnusableError(
-        f"{error.message} ({refused} is a sampling parameter of every call)",
+        f"{error.message} ({refused[0]} is a sampling parameter of every call)",
         code="llm_unusable",
         hint=f'set sampling of [models."{name}"] in the file of --prices or MEMCONFORM_PRICES:'
         " sampling = {} sends none",
     )
-
-
-def _names(details: str, parameter: str, before: str = r"(?<!\w)") -> bool:
-    """Whether the body of a refusal contains a parameter's name."""
-    return re.search(rf"{before}{parameter}(?!\w)", details, re.IGNORECASE) is not None

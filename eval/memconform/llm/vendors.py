@@ -115,7 +115,12 @@ class OpenAIModel:
         send = partial(self._send, request, timeout_s)
         try:
             return await send_accepted(
-                self._name, self._endpoint, self._traits, self._accepted, send
+                self._name,
+                self._endpoint,
+                self._traits,
+                self._accepted,
+                request=request,
+                send=send,
             )
         except RequestRejectedError as error:
             return cut_by_rejection(self._name, output_limit(request, self._traits), error)
@@ -180,7 +185,9 @@ class AnthropicModel:
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         send = partial(self._send, request, timeout_s)
-        return await send_accepted(self._name, self._endpoint, self._traits, self._accepted, send)
+        return await send_accepted(
+            self._name, self._endpoint, self._traits, self._accepted, request=request, send=send
+        )
 
     async def _send(
         self, request: ChatRequest, timeout_s: float, accepted: Parameters

@@ -69,7 +69,7 @@ async def daemon_session(
                 monitor.close()
     except DaemonError as error:
         # Now: without the daemon's state, the disk is no longer full.
-        cause = explained(error, launch.folder)
+        cause = explained(error, launch.folder, managed=runner.managed)
         if cause is error:
             raise
         raise cause from error

@@ -12,7 +12,7 @@ from memconform.errors import UsageError, nearest
 from memconform.replay.records import RESULT_SCHEMA, LmeQuestion, LmeResult
 from memconform.scoring.accuracy import Accuracy, QaScores, qa_scores
 from memconform.stats.stored_figures import is_same_figure
-from memconform.storage.folders import ROW_MARK, split_reference
+from memconform.storage.folders import ROW_MARK, result_files, split_reference
 from memconform.storage.result_file import schema_of
 from memconform.validation import first_fault
 
@@ -48,11 +48,6 @@ def find_result_file(reference: str) -> Path:
             hint=f"name one: {name}{ROW_MARK}{next(iter(by_sdk))}",
         )
     return files[0]
-
-
-def result_files(folder: Path) -> list[Path]:
-    """The results in a folder of the replay, a file for each SDK; empty if it is none."""
-    return sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}")) if folder.is_dir() else []
 
 
 def read_lme_result(path: Path) -> LmeResult:

@@ -3,29 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from pkgutil import resolve_name
 
-from memconform.bench.answering.records import ANSWER_SCHEMA
-from memconform.bench.qa.records import QA_SCHEMA
-from memconform.bench.wmb.records import SCORE_SCHEMA
 from memconform.errors import UsageError, nearest
-from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
-from memconform.replay.stored import result_files
-from memconform.results.answers import read_answers, read_judgements
 from memconform.results.loaded_runs import LoadedRun, name_runs, read_run
-from memconform.results.replays import read_replay
-from memconform.results.wmb_scores import read_wmb_score
 from memconform.runs.results import RESULT_SCHEMA
-from memconform.storage.folders import ROW_MARK, find_result, split_reference
+from memconform.storage.folders import ROW_MARK, find_result, result_files, split_reference
 from memconform.storage.result_file import has_lines, schema_of
 
-SCORED: Mapping[str, Callable[[Path], dict[str, LoadedRun]]] = {
-    ANSWER_SCHEMA: read_answers,
-    LME_SCHEMA: read_replay,
-    QA_SCHEMA: read_judgements,
-    SCORE_SCHEMA: read_wmb_score,
+SCORED: Mapping[str, str] = {
+    "memconform/answer-report@1": "answers:read_answers",
+    "memconform/lme-result@1": "replays:read_replay",
+    "memconform/qa-report@1": "answers:read_judgements",
+    "memconform/wmb-score@1": "wmb_scores:read_wmb_score",
 }
-"""By schema, what reads the subjects of a result that `run` did not write."""
-WITH_LINES = (ANSWER_SCHEMA, QA_SCHEMA, SCORE_SCHEMA)
+"""By schema, what reads the subjects of a result that `run` did not write; imported on use."""
+WITH_LINES = (
+    *("memconform/answer-report@1", "memconform/qa-report@1"),
+    "memconform/wmb-score@1",
+)
 """Those whose answers are behind the report, and missing in the file of `--json`."""
 
 
@@ -69,10 +65,13 @@ def read_subjects(path: Path, pattern: str = "") -> dict[str, LoadedRun]:
         UsageError: as `load_results`.
     """
     try:
-        read = SCORED.get(schema_of(path))
+        reference = SCORED.get(schema_of(path))
     except (ValueError, OSError, RecursionError):
-        read = None
-    if read is not None:
+        reference = None
+    if reference is not None:
+        read: Callable[[Path], dict[str, LoadedRun]] = resolve_name(
+            f"memconform.results.{reference}"
+        )
         return _selected(read(path), pattern, path)
     run = read_run(path)
     return _selected({run.name: run}, pattern, path)

@@ -103,7 +103,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         async with aclosing(_stages(plan, runner, folder, journal, facts)) as events:
             async for event in events:
                 if isinstance(event, RunHalted):
-                    halted = explained(event.error, folder.path)
+                    halted = explained(event.error, folder.path, managed=runner.managed)
                     yield RunHalted(halted)
                 else:
                     yield event
@@ -113,7 +113,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             folder.remove()
         raise
     except DaemonError as raised:
-        error = explained(raised, folder.path)
+        error = explained(raised, folder.path, managed=runner.managed)
         # An error raised while an interrupted run shuts down replaces the cancellation.
         halted = interruption() if is_cancelled() else halted or error
         yield RunHalted(error)

@@ -140,3 +140,8 @@ def split_reference(reference: str) -> tuple[str, str]:
         return reference, ""
     result, _, row = reference.rpartition(ROW_MARK)
     return result, row
+
+
+def result_files(folder: Path) -> list[Path]:
+    """The results in a folder of the replay, a file for each SDK; empty if it is none."""
+    return sorted(folder.glob("result-*.json")) if folder.is_dir() else []

@@ -180,7 +180,7 @@ _LIKE_OTHERS = (
     *("stores all, and else 400", "stores all, and else 404", "stores all, and else 409"),
     "stores all, and else 502",
 )
-"""Those that differ from another in the status, or do less than it; for `make bench`."""
+"""Those that differ from another in the status, or do less than it. They run by night."""
 
 
 def _params() -> list[object]:

@@ -76,7 +76,7 @@ async def test_no_random_fault_becomes_a_score(tmp_path: Path, seed: int) -> Non
 @pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    # Each takes 26 s of both cores; the others are for `make bench`.
+    # Each takes 26 s of both cores; the others run by night, and in `make bench`.
     "seed",
     [100, *(pytest.param(n, marks=pytest.mark.slow) for n in range(101, 110))],
 )

@@ -11,9 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memconform.cli import bench
+from memconform.cli.benchmarks import convert_command
 from memconform.datasets import benchmarks, json_array
 from memconform.datasets.benchmarks import Format, formats, open_benchmark
 from memconform.datasets.files import PIECE, PieceReader, lines
@@ -38,6 +41,17 @@ def _write(path: Path, content: object) -> Path:
 
 def _read(path: Path, name: str | None = None, **options: str) -> list[Haystack]:
     return list(open_benchmark(path, name, options))
+
+
+@pytest.mark.parametrize("name", ["lme", "sample"])
+def test_what_ships_is_taken_by_name_and_the_help_says_so(name: str, tmp_path: Path) -> None:
+    """`convert` and `bench --data` took names of which their help said nothing."""
+    target = str(tmp_path / "memini.json")
+    ended = CliRunner().invoke(convert_command, [name, "-o", target], standalone_mode=False)
+    assert ended.exception is None
+    assert "`sample`, or a name that `datasets list` shows" in (convert_command.help or "")
+    (data,) = (each for each in bench.command.params if each.name == "data")
+    assert "`sample`, or a name that `datasets list` shows" in data.to_info_dict()["help"]
 
 
 # --- files

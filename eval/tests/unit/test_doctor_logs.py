@@ -1,9 +1,16 @@
 """What `doctor` leaves in the temporary folder after a failed step."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
 
 from memconform import redaction
+from memconform.cli import execute_doctor
 from memconform.cli.execute_doctor import _keep_logs
+from memconform.errors import ExitCode
+from memconform.runs.doctor import Step
 
 
 def test_after_a_failed_step_only_logs_stay_with_secrets_masked(tmp_path: Path) -> None:
@@ -26,3 +33,21 @@ def test_after_a_failure_without_a_log_nothing_stays(tmp_path: Path) -> None:
     (folder / "state").mkdir(parents=True)
     _keep_logs(folder)
     assert not folder.exists()
+
+
+async def test_after_steps_that_all_pass_nothing_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def examined(_: object, folder: Path, *__: object, **___: object) -> AsyncIterator[Step]:
+        (folder / "state").mkdir()
+        yield Step("build", "up to date")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    runner = Mock(modes=None)
+    runner.name = "mine"
+    monkeypatch.setattr(execute_doctor, "find_runner", Mock(return_value=runner))
+    monkeypatch.setattr(execute_doctor, "configure_runner", Mock())
+    monkeypatch.setattr(execute_doctor, "examine", examined)
+    options = Mock(env=(), quiet=True, keep=False)
+    assert await execute_doctor._examine(options, "mine", {}) is ExitCode.OK
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - nothing else runs

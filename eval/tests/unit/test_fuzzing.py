@@ -442,3 +442,32 @@ def test_calls_that_hypothesis_leaves_in_a_program_are_dropped(
     state.close()
 
     assert [call.route for call in state.found[0].program.calls] == ["search"]
+
+
+def test_calls_are_dropped_before_a_program_counts_as_shrunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+
+    def recorded(name: str) -> Callable[[search.Search], None]:
+        method = getattr(search.Search, name)
+
+        def call(state: search.Search) -> None:
+            steps.append(name)
+            method(state)
+
+        return call
+
+    monkeypatch.setattr(search, "ProgramRunner", _DisagreesOnSearch)
+    for name in ("drop_calls", "finish_shrinking"):
+        monkeypatch.setattr(search.Search, name, recorded(name))
+    found = find_disagreement(
+        {name: FuzzTarget(f"http://{name}") for name in ("one", "two")},
+        {Profile.CORE},
+        examples=50,
+        seed_value=1,
+        tried=lambda: None,
+        stop=threading.Event(),
+    )
+    assert found.disagreement is not None
+    assert steps == ["drop_calls", "finish_shrinking"]

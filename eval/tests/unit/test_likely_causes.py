@@ -2,6 +2,7 @@
 
 import os
 import resource
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,10 +16,10 @@ from memconform.daemons.build import ensure_built
 from memconform.daemons.manifest import Build, Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
-from memconform.errors import DaemonError, MemconformError, UsageError
+from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.measuring.daemon_session import daemon_session
 from memconform.runs.engine import execute
-from memconform.runs.events import RunFinished, RunHalted
+from memconform.runs.events import Event, RunFinished, RunHalted
 from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset
 
 _FAILED = DaemonError("seeding failed", code="seed_failed", hint="see its log", excerpt="500")
@@ -46,36 +47,83 @@ def _allow(monkeypatch: pytest.MonkeyPatch, free: int, memory: int = _UNLIMITED)
     monkeypatch.setattr("shutil.disk_usage", lambda _: Mock(free=free))
 
 
+_LITTLE = 500 << 20
+
+
 @pytest.mark.parametrize(
-    ("free", "memory", "code"),
+    ("free", "memory", "lack"),
     [
-        (1 << 20, _UNLIMITED, "disk_full"),
-        (1 << 30, 500 << 20, "out_of_memory"),
-        (1 << 30, 1000 << 20, "seed_failed"),
-        (1 << 30, _UNLIMITED, "seed_failed"),
+        (1 << 20, _UNLIMITED, "1 MiB are free"),
+        (1 << 30, _LITTLE, "500 MiB of memory are allowed"),
+        (1 << 30, 1400 << 20, ""),
+        (1 << 30, _UNLIMITED, ""),
     ],
 )
-def test_the_lack_is_named_with_what_failed(
-    free: int, memory: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_lack_is_named_as_the_likely_cause_of_what_happened(
+    free: int, memory: int, lack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _allow(monkeypatch, free, memory)
-    error = limits.explained(_FAILED, tmp_path / "gone")
-    assert (error.code, error.excerpt, error.exit_code) == (code, "500", _FAILED.exit_code)
-    assert error is _FAILED or "seed_failed: seeding failed" in error.message
+    error = limits.explained(_FAILED, tmp_path / "gone", managed=True)
+    assert isinstance(error, DaemonError)
+    assert (error.code, error.message, error.excerpt) == ("seed_failed", "seeding failed", "500")
+    assert error.hint.endswith("see its log")
+    assert (f"the likely cause: {lack}" in error.hint) if lack else error is _FAILED
 
 
-@pytest.mark.parametrize("error", [interruption(), UsageError("x", code="x")])
-def test_what_no_daemon_caused_stays(
-    error: MemconformError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("free", "memory", "excerpt", "code"),
+    [
+        (1 << 20, _UNLIMITED, "write /x: no space left on device", "disk_full"),
+        (1 << 20, _UNLIMITED, "database or disk is full (13)", "disk_full"),
+        (1 << 30, _LITTLE, "Fatal process OOM in CodeRange", "out_of_memory"),
+        (1 << 30, _LITTLE, "fatal error: runtime: cannot allocate memory", "out_of_memory"),
+        (1 << 30, _LITTLE, "usage: bad flag --prot", "daemon_exited"),
+        (1 << 30, _UNLIMITED, "Fatal process OOM in CodeRange", "daemon_exited"),
+    ],
+)
+def test_the_code_is_the_lack_only_if_the_daemon_says_so(
+    free: int,
+    memory: int,
+    excerpt: str,
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A daemon that said `usage: bad flag --prot` was reported as out of memory."""
+    _allow(monkeypatch, free, memory)
+    ended = DaemonError("exit status 2", code="daemon_exited", hint="see x.log", excerpt=excerpt)
+    error = limits.explained(ended, tmp_path, managed=True)
+    assert (error.code, error.excerpt) == (code, excerpt)
+    assert error.message.removeprefix("daemon_exited: ") == "exit status 2"
+    assert "see x.log" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "managed"),
+    [
+        (interruption(), True),
+        (UsageError("x", code="seed_failed"), True),
+        (DaemonError("x", code="seed_failed"), False),
+        (DaemonError("x", code="daemon_unreachable"), True),
+        (DaemonError("x", code="claim_refuted"), True),
+        (DaemonError("x", code="contract_version"), True),
+        (DaemonError("x", code="upstream_not_called"), True),
+        (DaemonError("x", code="http_400"), True),
+    ],
+    ids=lambda value: value.code if isinstance(value, MemconformError) else None,
+)
+def test_what_this_machine_cannot_have_caused_stays(
+    error: MemconformError, *, managed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of someone else that was not there was reported as out of memory."""
     _allow(monkeypatch, 0)
-    assert limits.explained(error, tmp_path) is error
+    assert limits.explained(error, tmp_path, managed=managed) is error
 
 
 async def test_a_bench_and_a_replay_name_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`bench` and `lme` said `daemon_exited`."""
+    """`bench` and `lme` said `daemon_exited` alone."""
     runner, launch = ManifestRunner(_manifest(), tmp_path), Launch("run", tmp_path / "daemon")
     _allow(monkeypatch, 0)
     with pytest.raises(DaemonError) as caught:
@@ -83,12 +131,12 @@ async def test_a_bench_and_a_replay_name_a_full_disk(
             runner, launch, "own", connections=1, timeouts=Timeouts(), headers={}
         ):
             pass
-    assert caught.value.code == "disk_full"
-    assert "daemon_exited" in caught.value.message
+    assert caught.value.code == "daemon_exited"
+    assert "0 MiB are free" in caught.value.hint
 
 
 async def test_a_run_names_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`run` said `seed_failed`, or `daemon_exited`."""
+    """`run` said `seed_failed` or `daemon_exited` alone."""
     plan = plan_of(
         FaultyRun((), "ask-basic", concurrency=1), write_dataset(tmp_path), tmp_path / "results"
     )
@@ -97,27 +145,71 @@ async def test_a_run_names_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monke
     events = [event async for event in execute(plan, runner)]
     (halted,) = (event.error for event in events if isinstance(event, RunHalted))
     (finished,) = (event for event in events if isinstance(event, RunFinished))
-    assert halted.code == "disk_full"
+    assert halted.code == "daemon_exited"
+    assert "0 MiB are free" in halted.hint
     assert finished.summary.incident is not None
-    assert finished.summary.incident.code == "disk_full"
+    assert "0 MiB are free" in finished.summary.incident.hint
+
+
+async def test_a_halt_between_questions_names_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def halting(*_: object) -> AsyncGenerator[Event, None]:
+        yield RunHalted(DaemonError("x", code="daemon_died", hint="see the log"))
+
+    plan = plan_of(
+        FaultyRun((), "ask-basic", concurrency=1), write_dataset(tmp_path), tmp_path / "results"
+    )
+    _allow(monkeypatch, 0)
+    monkeypatch.setattr("memconform.runs.engine._stages", halting)
+    events = [event async for event in execute(plan, ManifestRunner(_manifest(), tmp_path))]
+    (halted,) = (event.error for event in events if isinstance(event, RunHalted))
+    (finished,) = (event for event in events if isinstance(event, RunFinished))
+    assert halted.code == "daemon_died"
+    assert "0 MiB are free" in halted.hint
+    assert finished.summary.incident is not None
+    assert finished.summary.incident.hint == halted.hint
+
+
+_TYPING_ERROR = "main.go:3: undefined: foo"
+
+
+async def _build_error(cache: Path, output: str) -> MemconformError:
+    build = _manifest("sh", "-c", f"echo '{output}'; exit 1")
+    with pytest.raises(MemconformError) as caught:
+        await ensure_built(build, cache.parent, "k", lambda _: None, cache=cache)
+    assert output in caught.value.excerpt
+    assert "XDG_CACHE_HOME" in caught.value.hint
+    assert "the full log is in" in caught.value.hint
+    return caught.value
 
 
 async def test_a_build_names_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was `build_failed`, with the traceback of a build script of ours."""
     _allow(monkeypatch, 1 << 20)
-    cache = tmp_path / "cache"
-    with pytest.raises(UsageError) as caught:
-        await ensure_built(_manifest("false"), tmp_path, "k", lambda _: None, cache=cache)
-    assert caught.value.code == "disk_full"
-    assert str(cache) in caught.value.message
-    assert "XDG_CACHE_HOME" in caught.value.hint
+    error = await _build_error(tmp_path / "cache", "[Errno 28] No space left on device")
+    assert (error.code, error.exit_code) == ("disk_full", ExitCode.USAGE)
+    assert str(tmp_path / "cache") in error.message
+
+
+async def test_an_error_of_the_build_itself_stays_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _allow(monkeypatch, 1 << 20)
+    error = await _build_error(tmp_path / "cache", _TYPING_ERROR)
+    assert (error.code, error.exit_code) == ("build_failed", ExitCode.DAEMON)
+    assert "a likely cause is" in error.hint
+    assert "1 MiB are free there" in error.hint
 
 
 async def test_a_build_below_a_path_that_is_not_utf_8_names_it_if_it_fails(tmp_path: Path) -> None:
+    """The typing error was hidden: no excerpt, and a cause that was not the one."""
     cache = tmp_path / os.fsdecode(b"c\xff")
-    with pytest.raises(UsageError) as caught:
-        await ensure_built(_manifest("false"), tmp_path, "k", lambda _: None, cache=cache)
-    assert caught.value.code == "cache_unwritable"
-    assert "not valid UTF-8" in caught.value.message
+    error = await _build_error(cache, "UnicodeEncodeError: surrogates not allowed")
+    assert (error.code, error.exit_code) == ("cache_unwritable", ExitCode.USAGE)
+    assert "not valid UTF-8" in error.message
+    error = await _build_error(cache, _TYPING_ERROR)
+    assert (error.code, error.exit_code) == ("build_failed", ExitCode.DAEMON)
+    assert "not valid UTF-8" in error.hint
     built = await ensure_built(_manifest("true"), tmp_path, "k", lambda _: None, cache=cache)
     assert built.parent == cache

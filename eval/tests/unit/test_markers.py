@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
+import yaml
 from _pytest.mark.expression import Expression
 
 from memconform.cli.main import cli
@@ -90,3 +91,16 @@ def test_each_test_that_is_not_slow_is_run_once_by_ci(marks: str, targets: list[
 
 def test_unit_tests_are_known_by_their_folder(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("unit") is not None
+
+
+def test_each_slow_test_runs_by_night() -> None:
+    """By night ran those of one file, and a comment said that all did."""
+    jobs = yaml.safe_load((CHECKOUT / ".github/workflows/eval-nightly.yml").read_text())["jobs"]
+    folders = {name.partition("/")[0] for name, text in _FILES.items() if "mark.slow" in text}
+    assert folders == set(jobs["slow"]["strategy"]["matrix"]["folder"])
+    scripts = [step["run"] for step in jobs["slow"]["steps"] if "run" in step]
+    (call,) = (script for script in scripts if "pytest" in script)
+    assert '-m slow "eval/tests/$FOLDER"' in call
+    (left_out,) = re.findall(r"--ignore (\S+)", call)
+    assert any(left_out in step.get("run", "") for step in jobs["environment"]["steps"])
+    assert any(step.get("run") == "make mutate" for step in jobs["mutate"]["steps"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -294,6 +295,24 @@ def test_a_certificate_that_is_not_trusted_is_named_and_not_tried_again() -> Non
     assert isinstance(failure, ModelUnusableError)
     assert failure.code == "llm_certificate"
     assert "SSL_CERT_FILE" in failure.hint
+
+
+async def test_another_request_of_an_attempt_is_judged_by_its_own_connection() -> None:
+    """A proxy that was reached, and is then gone, was said to have answered."""
+    where = endpoint(
+        ModelName("openai", "m"),
+        {"OPENAI_API_KEY": "k", "HTTPS_PROXY": "http://proxy.example:3128"},
+    )
+    transmission = Transmission()
+    transmission.begin()
+    for event in ("connection.connect_tcp.complete", "proxy.start_tls.started"):
+        await transmission.trace(event, {})
+    failure = path_failure(where, httpx.ReadError("reset"), transmission)
+    assert "its tunnel" in str(failure)
+    transmission.begin()
+    failure = path_failure(where, httpx.ConnectError("refused"), transmission)
+    assert "cannot be reached" in str(failure)
+    assert path_failure(where, httpx.ReadError("reset"), transmission) is None
 
 
 class _Refusing(dict[str, str]):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from memconform.llm.chat import (
     ModelUnusableError,
     RequestRejectedError,
 )
+from memconform.llm.failures import ServiceError, failure_of
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.replies import InvalidReplyError
@@ -282,7 +284,7 @@ _SENT = {
     "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "strict": True}},
     "messages": [{"role": "user", "content": _PROMPT}],
 }
-_LOGGED = "ChatRequest(model='m', temperature=0, messages=[Message(content='\"temperature\"')])"
+_LOGGED = f"ChatRequest(model='m', temperature=0, messages=[Message(content={_PROMPT!r})])"
 _BAD = "the last message has no role"
 _REPEATING: dict[str, Any] = {
     "under another key": {"error": {"message": _BAD, "original": _SENT}},
@@ -311,7 +313,7 @@ async def test_a_request_that_is_repeated_under_any_key_refuses_nothing(body: ob
     """Such a refusal of one question ended all calls, as if `temperature` was refused."""
     async with served(Sent(body, 400)) as service, opened(service) as model:
         with pytest.raises(RequestRejectedError):
-            await model.ask(request_for(), parse_reply)
+            await model.ask(request_for(_PROMPT), parse_reply)
         assert len(service.requests) == 1
 
 
@@ -327,6 +329,36 @@ _NAMING: dict[str, Any] = {
     "RFC 9457": {"title": "Bad", "invalid-params": [{"name": "max_completion_tokens"}]},
     "JSON:API": {"errors": [{"source": {"pointer": "/max_completion_tokens"}, "title": "no"}]},
     "in a cause": {"error": {"message": "no", "cause": {"unsupported": "max_completion_tokens"}}},
+    "webargs": {"code": 422, "errors": {"json": {"max_completion_tokens": ["Unknown field."]}}},
+    "by field of the body": {"errors": {"body": {"max_completion_tokens": ["Unknown field"]}}},
+    "joi": {"validation": {"body": {"source": "body", "keys": ["max_completion_tokens"]}}},
+    "valibot": {"nested": {"max_completion_tokens": ["Invalid"]}},
+    "a key of its own": {"request_error": "unknown parameter max_completion_tokens"},
+    "a list of its own": {"payload_errors": ["max_completion_tokens unknown"]},
+    "an explanation": {"explanation": "unknown field max_completion_tokens"},
+    "LiteLLM": {
+        "error": {
+            "message": 'OpenAIException - {"error": {"message": "Unsupported parameter:'
+            ' \'max_completion_tokens\'"}, "model": "m"}. Received Model Group=m'
+        }
+    },
+    "OpenRouter": {
+        "error": {
+            "message": "Provider returned error",
+            "metadata": {
+                "raw": json.dumps(
+                    {"model": "m", "error": {"message": "no parameter max_completion_tokens"}}
+                )
+            },
+        }
+    },
+    "Python in a text": {
+        "message": "1 validation error: "
+        + repr([_EXTRA | {"loc": ("body", "max_completion_tokens"), "input": _SENT}])
+    },
+    "beside a prompt that speaks of limits": {
+        "detail": [{**_EXTRA, "input": [{"content": "Is max_tokens too large, at most 5?"}]}]
+    },
 }
 
 
@@ -336,8 +368,61 @@ async def test_a_parameter_that_a_refusal_names_in_any_place_is_found(body: obje
         return Sent(body, 400) if "max_completion_tokens" in request else completion(RIGHT)
 
     async with served(answer) as service, opened(service) as model:
+        await model.ask(request_for("Is max_tokens too large, at most 5?"), parse_reply)
+        assert len(service.requests) == 2
+
+
+_QUESTION = "Which 'temperature' did Ana set?"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": f"The prompt was blocked by the safety filter: {_QUESTION}"},
+        {"message": "blocked", "details": {"reason": f"matched text: {_QUESTION}"}},
+        {"message": f"not allowed: {_QUESTION}"},
+        {"message": f'not allowed: "role": "user", "content": {json.dumps(_QUESTION)}'},
+        {"message": "Content policy violation", "matches": ["'temperature'"]},
+        {"message": "no", "innererror": {"code": "ResponsibleAIPolicy", "at": "'temperature'"}},
+    ],
+)
+async def test_a_refusal_that_quotes_a_question_ends_no_other_calls(error: dict[str, Any]) -> None:
+    """A question about 'temperature' ended all calls, as if the parameter was refused."""
+
+    def answer(request: dict[str, Any]) -> Sent:
+        if _QUESTION in json.dumps(request["messages"]):
+            return Sent({"error": error}, 400)
+        return completion(RIGHT)
+
+    async with served(answer) as service, opened(service) as model:
+        with pytest.raises(RequestRejectedError):
+            await model.ask(request_for(_QUESTION), parse_reply)
         await model.ask(request_for(), parse_reply)
         assert len(service.requests) == 2
+
+
+async def test_a_sampling_parameter_is_refused_also_beside_a_question_about_it() -> None:
+    message = f"Unsupported value: 'temperature' does not support 0: {_QUESTION}"
+    async with (
+        served(Sent({"error": {"message": message}}, 400)) as service,
+        opened(service) as model,
+    ):
+        with pytest.raises(ModelUnusableError, match="temperature"):
+            await model.ask(request_for(_QUESTION), parse_reply)
+
+
+@pytest.mark.parametrize("depth", [100, 700, 5_000])
+@pytest.mark.parametrize("key", ["details", "message"])
+def test_a_refusal_that_is_nested_deeply_is_an_error_of_its_call(depth: int, key: str) -> None:
+    """A RecursionError ended the judge's whole work."""
+    nested: object = 1
+    for _ in range(depth):
+        nested = [nested]
+    body = {"error": {key: nested}}
+    response = SimpleNamespace(headers={})
+    error = SimpleNamespace(body=body, status_code=400, response=response)
+    failure = failure_of(ModelName.parse(OPENAI, {}), ServiceError.of_status(error))
+    assert isinstance(failure, RequestRejectedError)
 
 
 async def test_a_limit_that_is_refused_for_its_value_by_field_keeps_its_name() -> None:

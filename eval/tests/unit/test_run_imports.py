@@ -44,21 +44,21 @@ _DUMP = (
     "try: main()\n"
     "finally: print('modules', *sys.modules)"
 )
-_RUNNING = {"ingest", "llm", "runs", "scenarios", "scoring"}
+_RUNNING = {"ingest", "llm", "measuring", "runs", "scoring"}
 """Rooms of what asks questions and scores answers."""
-_MEASURING = {"bench", "conformance", "fuzzing", "oracle", "parity", "reading", "replay"}
+_MEASURING = {"bench", "conformance", "fuzzing", "oracle", "replay", "results"}
 """Rooms of verbs other than `run`."""
 _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.main": (15, _RUNNING | _MEASURING | {"client", "contract", "datasets", "reports"}),
     "cli.execute_run": (180, _MEASURING),
     "cli.execute_conform": (145, _RUNNING | _MEASURING - {"conformance"}),
-    "cli.execute_fuzz": (175, _RUNNING | {"bench", "parity", "reading", "replay"}),
+    "cli.execute_fuzz": (175, _RUNNING | {"bench", "replay", "results"}),
     "cli.execute_doctor": (160, _MEASURING | {"reports"}),
-    "cli.execute_judge": (178, _MEASURING - {"parity"}),
+    "cli.execute_judge": (178, _MEASURING - {"results"}),
     "cli.execute_answer": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
-    "cli.execute_bench": (230, {"conformance", "fuzzing", "oracle", "reading", "replay"}),
+    "cli.execute_bench": (230, {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.execute_lme": (291, {"conformance", "fuzzing", "oracle"}),
-    "cli.diff": (125, _MEASURING - {"parity"} | {"upstream"}),
+    "cli.diff": (125, _MEASURING - {"results"} | {"upstream"}),
     "cli.info": (65, _RUNNING | _MEASURING | {"client", "reports"}),
 }
 """How many modules of memconform a verb imports at most, a twentieth above today's number, and the

@@ -41,6 +41,47 @@ def test_a_folder_goes_although_no_file_can_be_opened(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+_READ_ONLY = """
+import os
+from pathlib import Path
+from memconform.storage.temporary import remove_folder
+
+# Relative, because nobody may not search the folders above.
+folder = Path("folder")
+(folder / "state" / "below").mkdir(parents=True)
+(folder / "state" / "file").touch()
+(folder / "state" / "below" / "file").touch()
+(folder / "state" / "link").symlink_to("../../elsewhere")
+Path("elsewhere").mkdir()
+Path("elsewhere").chmod(0o555)
+for path in (Path("."), Path("elsewhere"), folder, folder / "state", folder / "state" / "below"):
+    if os.getuid() == 0:
+        os.chown(path, 65534, 65534)
+(folder / "state" / "below").chmod(0o000)
+(folder / "state").chmod(0o555)
+if os.getuid() == 0:
+    # Root may remove anything.
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+remove_folder(folder)
+"""
+
+
+def test_a_folder_goes_although_parts_of_it_may_not_be_changed(tmp_path: Path) -> None:
+    """A daemon whose state is read-only left its folder behind, silently."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _READ_ONLY],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o555
+
+
 def test_a_folder_goes_when_its_block_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/wmb/report_builder.py", "each.code"): (),
     ("bench/wmb/report_builder.py", "failure.code"): (),
     ("client/client.py", "error.code"): ("not_in_dialect",),
+    ("daemons/limits.py", "error.code"): (),
     ("daemons/limits.py", "lack.code"): (),
     # The table of error numbers.
     ("errors.py", "_LIMITS[number]"): (

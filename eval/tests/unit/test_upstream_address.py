@@ -1,5 +1,6 @@
 """`memconform upstream` listens where this machine can be reached, and says what to try if not."""
 
+import errno
 import socket
 
 import pytest
@@ -52,6 +53,18 @@ def test_an_address_of_no_interface_has_a_hint_that_helps(host: str) -> None:
         "bad_addr",
         "write localhost:PORT, or an address of this machine",
     )
+
+
+def test_the_hint_for_a_port_that_is_not_allowed_is_another_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def listen(*_: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(upstream, "listen", listen)
+    error = _call("127.0.0.1:80").exception
+    assert isinstance(error, UsageError)
+    assert error.hint == "try port 0, or one above 1023"
 
 
 def test_the_hint_for_a_taken_port_is_another_port() -> None:

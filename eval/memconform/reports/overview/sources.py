@@ -18,12 +18,11 @@ from memconform.records import SkipRecord
 from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
 from memconform.replay.records import LmeParity, LmeResult
-from memconform.replay.stored import result_files
 from memconform.reports.machine import REPORT_SCHEMA
 from memconform.results.records import PARITY_SCHEMA, ParityReport
 from memconform.results.references import SCORED, WITH_LINES, load_results
 from memconform.runs.results import RESULT_SCHEMA
-from memconform.storage.folders import find_result, split_reference
+from memconform.storage.folders import find_result, result_files, split_reference
 from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
 from memconform.validation import first_fault
 

@@ -6,7 +6,7 @@ How a secret is masked depends on its length, because short strings also occur b
 | --- | --- |
 | 8 and more | anywhere, also inside words |
 | 4 to 7 | as a whole word that is not part of a path, a date or a number |
-| 1 to 3 | as the value of its header or variable: after that name |
+| 1 to 3 | after the name of its header or variable, if it has one |
 
 The value of a header whose name suggests no secret is masked only after that name if it has 7
 characters or fewer: a tenant `1` or a stage `smoke` is no secret, and masking it everywhere would
@@ -20,13 +20,13 @@ recognized.
 """
 
 import base64
-import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import IO, Any
 from urllib.parse import unquote
+
+from memconform.redaction.encodings import Unescaped, binary_patterns, text_forms
 
 ANYWHERE = 8
 """Minimum length in characters to mask a secret inside words: ordinary text does not hold it."""
@@ -65,15 +65,20 @@ _NAMES = re.compile(
     r"|(?<![A-Z0-9])(?:PWD|PAT|AUTH|DSN)(?![A-Z0-9])",
     re.IGNORECASE,
 )
-_CREDENTIALS = re.compile(rf"{_NAMES.pattern}|authorization|cookie", re.IGNORECASE)
+_CREDENTIALS = re.compile(
+    rf"{_NAMES.pattern}|authorization|cookie|signature"
+    r"|(?<![A-Z0-9])(?:PASS|PIN|OTP|SESSION|SID|JWT|BEARER)(?![A-Z0-9])",
+    re.IGNORECASE,
+)
 """Names of headers whose values are secrets."""
+_SCHEME = re.compile(r"(?i)\A(?:bearer|basic|token) ")
 _ADDRESS = re.compile(r"(?<![\w+.-])[A-Za-z][\w+.-]*://[^\s\"<>]*[^\s\"<>',.;:)]")
 """An address within a text."""
-_SCHEME = re.compile(r"\s*[A-Za-z][\w+.-]*://")
+_URL_SCHEME = re.compile(r"\s*[A-Za-z][\w+.-]*://")
 _USERINFO = re.compile(r"(?<![^\s\"'=])[^\s:/\"'=]+:(?!//)[^\s\"']+(?=@[\w\[(])")
 """User info without a scheme before it, as in the DSN of a database."""
 _KEY_VALUE = re.compile(
-    r"(?i)(?<![a-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
+    r"(?i)(?<![a-z0-9])(password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
     r"(\"[^\"]*\"|'[^']*'|\{[^}]*\}|[^;&,\s]+)"
 )
 
@@ -103,14 +108,14 @@ def is_secret(name: str) -> bool:
 
 def hide_credentials(value: str) -> None:
     """Hide the user names and passwords in a connection string or URL."""
-    addresses = [*_ADDRESS.findall(value), *([value] if _SCHEME.match(value) else [])]
+    addresses = [*_ADDRESS.findall(value), *([value] if _URL_SCHEME.match(value) else [])]
     userinfos = {_split_userinfo(address)[1] for address in addresses} - {""}
     for userinfo in (*userinfos, *_USERINFO.findall(value)):
         for form in (userinfo, unquote(userinfo)):
             hide(form)
             hide(form.partition(":")[2])
-    for password in _KEY_VALUE.findall(value):
-        hide(password.strip("\"'{}"))
+    for name, password in _KEY_VALUE.findall(value):
+        hide(password.strip("\"'{}"), name)
 
 
 def hide_header(name: str, value: str) -> None:
@@ -120,7 +125,7 @@ def hide_header(name: str, value: str) -> None:
     scheme, space, credentials = value.partition(" ")
     if not space or " " in credentials:
         return
-    hide(credentials, shortest=shortest)
+    hide(credentials, name, shortest=shortest)
     if scheme.lower() == "basic":
         try:
             userinfo = base64.b64decode(credentials, validate=True).decode()
@@ -153,7 +158,7 @@ def _split_userinfo(address: str) -> tuple[str, str, str]:
     It ends at the last at sign, because a password may hold the characters that end an authority;
     only without a colon, an at sign is taken to be one of the path.
     """
-    scheme = address[: match.end()] if (match := _SCHEME.match(address)) else ""
+    scheme = address[: match.end()] if (match := _URL_SCHEME.match(address)) else ""
     rest = address[len(scheme) :]
     userinfo, _, place = rest.rpartition("@")
     if ":" not in userinfo and re.search(r"[/?#\\]", userinfo):
@@ -165,7 +170,7 @@ def without_credentials(text: str) -> str:
     """Mask user info, queries and labelled passwords in addresses and any other text."""
     clean = _ADDRESS.sub(lambda match: masked_address(match[0]), text)
     clean = _USERINFO.sub(MASK, clean)
-    return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[1]) + MASK, clean)
+    return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[2]) + MASK, clean)
 
 
 def redact_bytes(data: bytes) -> bytes:
@@ -194,7 +199,7 @@ def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
     Joined, the pieces equal `redact_bytes` of the whole file.
     """
     # An escape takes up to twelve bytes per letter.
-    texts = (*_secrets, *(f"{name}{value}{_SPACE * 2}" for name, value in _named))
+    texts = (*_secrets, *(f"{name}{value}{_SPACE * 5}" for name, value in _named))
     reach = 16 * max((len(text.encode("utf-8", "surrogatepass")) for text in texts), default=1)
     buffer = b""
     while chunk := source.read(size):
@@ -240,8 +245,8 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
         for key, item in value.items():
-            if _is_named(key, item):
-                clean[key] = MASK
+            if _has_name(key):
+                clean[key] = _redact_named(key, item)
                 continue
             name = masked_key = _redact_key(key)
             while name in clean:
@@ -249,6 +254,8 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
             clean[name] = redact_values(item)
         return clean
     if isinstance(value, list | tuple):
+        if len(value) == 2 and _has_name(value[0]):
+            return [value[0], _redact_named(*value)]
         return [redact_values(item) for item in value]
     return value
 
@@ -273,14 +280,22 @@ def forget() -> None:
 _FIELD = re.compile(r"[a-z][a-z0-9]{0,15}(?:[_@-][a-z0-9]{1,15})*")
 
 
-def _is_named(key: Any, value: Any) -> bool:  # noqa: ANN401 - whatever JSON can hold
-    # Fields of ours are in lower case, without hyphens: a header may have the name of one.
+def _has_name(key: Any) -> bool:  # noqa: ANN401 - keys of any Python value
+    """Whether a value with this key is to be masked, if it is one that was registered with it."""
     return (
         isinstance(key, str)
-        and isinstance(value, str)
-        and ("-" in key or not key.islower())
-        and (key.lower(), value.strip()) in _named
+        # Fields of ours are in lower case, without hyphens: a header may have the name of one.
+        and ("-" in key or not key.islower() or _CREDENTIALS.search(key) is not None)
+        and any(key.lower() == name for name, _ in _named)
     )
+
+
+def _redact_named(key: str, value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    if isinstance(value, list | tuple):
+        return [_redact_named(key, item) for item in value]
+    if isinstance(value, str) and (key.lower(), _SCHEME.sub("", value.strip())) in _named:
+        return MASK
+    return redact_values(value)
 
 
 def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
@@ -289,12 +304,8 @@ def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
     return redact(key)
 
 
-_BASE64_END = rb"[A-Za-z0-9+/_-]?={0,2}"
-"""The last base64 letter holds bits of the secret's last byte."""
-
-
-_SPACE = " " * 20
-"""More white space than there is between a name and its value, quotes included."""
+_SPACE = " " * 10
+"""The most white space, or quotes, of one kind that there is between a name and its value."""
 
 
 @cache
@@ -304,12 +315,12 @@ def _patterns() -> list[re.Pattern[bytes]] | None:
         return None
     anywhere, words = set[bytes](), set[bytes]()
     for secret in _secrets:
-        forms = _text_forms(secret)
+        forms = text_forms(secret)
         if len(secret) >= ANYWHERE:
             anywhere |= {re.escape(form) for form in forms}
         else:
             words |= forms
-        anywhere |= _binary_forms(secret)
+        anywhere |= binary_patterns(secret)
     patterns = [re.compile(_any_of(anywhere), re.DOTALL)] if anywhere else []
     if words:
         plain = _any_of(map(re.escape, words))
@@ -320,12 +331,20 @@ def _patterns() -> list[re.Pattern[bytes]] | None:
 
 
 def _after_name(name: str, value: str) -> bytes:
-    """The pattern of a value, its only group, as `NAME: VALUE`, `NAME=VALUE` or a JSON field."""
-    most = len(_SPACE) // 2
-    between = rb"[\\\"']{0,%d}[ \t]{0,%d}[:=,][ \t]{0,%d}[\\\"']{0,%d}" % ((most,) * 4)
-    forms = _any_of(map(re.escape, _text_forms(value)))
-    named = rb"(?<![\w-])(?i:%s)" % re.escape(name.encode("utf-8", "surrogatepass"))
-    return named + between + rb"(%s)(?![\w-])" % forms
+    """The pattern of a value, its only group, as headers, variables and logs write it.
+
+    Such are `NAME: VALUE`, `NAME=VALUE`, `{"NAME": ["VALUE"]}`, `[(b'NAME', b'VALUE')]` and
+    `map[NAME:[VALUE]]`.
+    """
+    most = len(_SPACE)
+    quotes, space = rb"[\\\"']{0,%d}" % most, rb"[ \t]{0,%d}" % most
+    opening = rb"(?:[\[({]\s{0,%d})?(?:b(?=[\\\"']))?" % most
+    scheme = rb"(?i:(?:bearer|basic|token)[ \t])?"
+    between = quotes + space + rb"(?:[:=,]|[=-]>)" + space + opening + quotes + scheme
+    forms = _any_of(map(re.escape, text_forms(value)))
+    # CGI and its successors write X-Pin as HTTP_X_PIN.
+    written = re.escape(name.encode("utf-8", "surrogatepass")).replace(rb"\-", b"[-_]")
+    return rb"(?<![\w-])(?i:(?:http_)?%s)" % written + between + rb"(%s)(?![\w-])" % forms
 
 
 def _any_of(patterns: Iterable[bytes]) -> bytes:
@@ -333,103 +352,16 @@ def _any_of(patterns: Iterable[bytes]) -> bytes:
     return b"|".join(longest_first)
 
 
-def _text_forms(secret: str) -> set[bytes]:
-    """The secret as it is, and as JSON writes it, with quotes and other letters escaped."""
-    plain = secret.encode("utf-8", "surrogatepass")
-    in_json = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    return {plain, in_json, json.dumps(secret)[1:-1].encode()}
-
-
-def _binary_forms(secret: str) -> set[bytes]:
-    """Patterns of encodings that do not occur in ordinary text; none for a single byte."""
-    data = secret.encode("utf-8", "surrogatepass")
-    if len(data) < 2:
-        return set()
-    # The outer zero byte of UTF-16 may be missing at the start or end of a line.
-    wide = {secret.encode(e, "surrogatepass").strip(b"\0") for e in ("utf-16-le", "utf-16-be")}
-    forms = {re.escape(form) + rb"\x00?" for form in wide}
-    if len(data) >= WORD:
-        forms |= {data.hex().encode(), data.hex().upper().encode()}
-    whole = base64.b64encode(data).rstrip(b"=")
-    if len(data) < WORD:
-        # Too few inner letters to be distinctive.
-        edge = rb"(?<![A-Za-z0-9+/_-])%s={0,2}(?![A-Za-z0-9+/_-])"
-        return forms | {edge % re.escape(f) for f in (whole, whole.translate(_URLSAFE))}
-    for offset in range(3):
-        encoded = base64.b64encode(b"\0" * offset + data).rstrip(b"=")
-        # Letters that also hold bits of the neighbouring bytes differ from text to text.
-        inner = encoded[-(-offset * 8 // 6) : (offset + len(data)) * 8 // 6]
-        forms |= {re.escape(f) + _BASE64_END for f in (inner, inner.translate(_URLSAFE))}
-    return forms
-
-
-_URLSAFE = bytes.maketrans(b"+/", b"-_")
-
-_ESCAPED = re.compile(
-    rb"\\+(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
-    rb"|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[\"'/bfnrt])|%[0-9a-fA-F]{2}"
-)
-_CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-
-
-def _unescape(escape: bytes) -> bytes:
-    """Decode an escape sequence of JSON, Python, printf or a URL."""
-    code = escape.lstrip(b"\\%")
-    if code[:1] == b"u":
-        units = b"".join(re.findall(rb"u([0-9a-fA-F]{4})", escape))
-        text = bytes.fromhex(units.decode()).decode("utf-16-be", "surrogatepass")
-        return text.encode("utf-8", "surrogatepass")
-    if code[:1] == b"x" or escape[:1] == b"%":
-        return bytes.fromhex(code.removeprefix(b"x").decode())
-    if len(code) == 3:
-        return bytes([int(code, 8)])
-    return _CONTROLS.get(code, code)
-
-
 def _redact_escaped(data: bytes, patterns: Iterable[re.Pattern[bytes]]) -> bytes:
     """Mask secrets of which any number of characters are escaped."""
-    decoded = bytearray()
-    # Offsets of each unescaped run and of each escape: `starts` in the decoded bytes, `places` and
-    # `ends` in the original.
-    starts, places, ends = [], [], []
-    end = 0
-    for match in _ESCAPED.finditer(data):
-        for begin, stop, piece in (
-            (end, match.start(), data[end : match.start()]),
-            (match.start(), match.end(), _unescape(match[0])),
-        ):
-            starts.append(len(decoded))
-            places.append(begin)
-            ends.append(stop)
-            decoded += piece
-        end = match.end()
-    if not starts:
+    unescaped = Unescaped(data)
+    if not unescaped.has_escapes:
         return data
-    starts.append(len(decoded))
-    places.append(end)
-    ends.append(len(data))
-    decoded += data[end:]
-
-    def place(index: int, *, end: bool) -> int:
-        run = bisect_right(starts, index) - 1
-        if run % 2 == 0:
-            return places[run] + index - starts[run]
-        return ends[run] if end else places[run]
-
-    clean = data
-    spans = [_span(match) for pattern in patterns for match in pattern.finditer(decoded)]
+    spans = [_span(match) for pattern in patterns for match in pattern.finditer(unescaped.data)]
     for first, last in reversed(_merged(spans)):
-        clean = (
-            clean[: place(first, end=False)]
-            + MASK.encode()
-            + clean[place(last - 1, end=True) + (_is_run(starts, last - 1)) :]
-        )
-    return clean
-
-
-def _is_run(starts: list[int], index: int) -> int:
-    """Return 1 if `index` is in an unescaped run: there `place` is the last byte, not the end."""
-    return int((bisect_right(starts, index) - 1) % 2 == 0)
+        start, end = unescaped.original_span(first, last)
+        data = data[:start] + MASK.encode() + data[end:]
+    return data
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
