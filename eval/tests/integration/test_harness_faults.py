@@ -83,14 +83,13 @@ def test_concurrent_runs_do_not_interfere(
     assert [json.loads(path.read_text())["passed"] for path in results] == [12, 12]
 
 
-@pytest.mark.parametrize("output", ["/proc/results", "boxes.jsonl"])
 def test_names_a_results_folder_that_cannot_be_created(
-    memconform: Call, scripted: Scripted, dataset: Path, output: str
+    memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
-    ended = memconform(*call, "--output", output)
+    ended = memconform(*call, "--output", "/proc/results")
     assert ended.code == 70
-    assert f"cannot write {output}" in ended.err
+    assert "cannot write /proc/results" in ended.err
 
 
 def test_a_closed_pipe_does_not_exit_like_a_low_score(
@@ -101,6 +100,23 @@ def test_a_closed_pipe_does_not_exit_like_a_low_score(
     assert (dataset.parent / "code").read_text() == "70\n"
     [result] = (dataset.parent / "results" / "runs").glob("*/result.json")
     assert json.loads(result.read_text())["exit_code"] == 0
+
+
+def test_a_closed_pipe_is_said(dataset: Path, environment: dict[str, str]) -> None:
+    """It was exit code 70 without a word."""
+    script = '{ sleep 1; "$0" --help 2>err; } | true'
+    _shell(script, dataset, environment, str(PROGRAM))
+    assert "output_unwritable: standard output was closed" in (dataset.parent / "err").read_text()
+
+
+def test_a_file_in_the_place_of_the_results_is_refused_before_anything_starts(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    """It was exit code 70, and was said to have measurements."""
+    command = _command(scripted(), dataset, "--output", str(dataset))
+    ended = _shell('exec "$0" "$@"', dataset, environment, *command)
+    assert ended.code == 2
+    assert "is a file" in ended.err
 
 
 def test_a_run_with_a_closed_pipe_still_writes_its_results(
