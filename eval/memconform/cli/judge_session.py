@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memconform.cli.judge_options import CallFlags, JudgeFlags, PanelFlags
-from memconform.cli.scorers import OpenScorer
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
@@ -17,6 +16,7 @@ from memconform.runs.plan import Floor
 from memconform.scoring.judge.forecast import Forecast, forecast_judging
 from memconform.scoring.judge.gate import calibrations, require_pinned, require_trusted
 from memconform.scoring.judge.session import JudgeSpec, judge_names, open_judge
+from memconform.scoring.scorer import OpenScorer
 
 
 def call_policy(flags: CallFlags) -> CallPolicy:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
-from memconform.cli.scorers import OpenScorer
 from memconform.cli.sdks import ALL, OF_ONE_SDK, UNCLAIMED, every_sdk, require_distinct_names
 from memconform.cli.values import (
     configure_runner,
@@ -31,6 +30,7 @@ from memconform.ingest.seeding import require_own_brain
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings, read_floors
+from memconform.scoring.scorer import OpenScorer
 from memconform.storage.folders import find_journal
 
 

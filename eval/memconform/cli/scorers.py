@@ -2,21 +2,15 @@
 a run without one.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memconform.cli.judge_options import JudgeFlags
 from memconform.errors import UsageError
 from memconform.runs.plan import Floor
 from memconform.scoring.exact import ExactScorer
-from memconform.scoring.judge.records import JudgeSettings
-from memconform.scoring.scorer import Scorer
-
-if TYPE_CHECKING:
-    from memconform.scoring.judge.calibration import Calibration
+from memconform.scoring.scorer import OpenScorer
 
 
 def scorer_name(scorer: str | None, flags: JudgeFlags, *, answers: bool) -> str:
@@ -44,20 +38,6 @@ def require_answers(scorer: str, *, answers: bool) -> None:
             code="judge_needs_answers",
             hint="use --scorer exact, or another --scenario",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenScorer:
-    """A scorer that can be used, and what a plan and a result say of it."""
-
-    scorer: Scorer
-    judge: JudgeSettings | None = None
-    calibrations: Mapping[str, "Calibration | None"] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """As `--scorer` has it."""
-        return self.scorer.name
 
 
 @asynccontextmanager

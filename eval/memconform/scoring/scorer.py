@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.model import Question, TextKind
 from memconform.scoring.statuses import QuestionStatus
+
+if TYPE_CHECKING:
+    from memconform.scoring.judge.calibration import Calibration
+    from memconform.scoring.judge.records import JudgeSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +61,17 @@ class Scorer(Protocol):
     async def score(self, question: Question, response: DaemonResponse) -> Score:
         """Score one response to `question`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScorer:
+    """A scorer that can be used, and what a plan and a result say of it."""
+
+    scorer: Scorer
+    judge: "JudgeSettings | None" = None
+    calibrations: Mapping[str, "Calibration | None"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As `--scorer` has it."""
+        return self.scorer.name
