@@ -102,7 +102,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 _PLAIN_CODES = {
     "datasets expand": 2,  # the fake model cannot generate keys
     "datasets fetch": 2,  # there is no network
-    "datasets lint": 2,  # the set has faults
     "datasets verify": 4,  # nothing was fetched
     "judge locomo": 2,  # the file is LongMemEval's
     "judge metrics": 2,  # the log has no labels of a judge
