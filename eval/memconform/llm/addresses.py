@@ -31,12 +31,9 @@ def service_address(given: str, variable: str, complete: Callable[[str], str] = 
     """
     hide_credentials(given)
     if fault := _fault(given, complete):
-        # A value with neither `//` nor `@` in the right place may still hold a password.
-        better = (
-            each
-            for each in _nearest(given)
-            if not _fault(each, complete) and masked_address(each) == each
-        )
+        # With an `@` anywhere, what is cut off may begin in the middle of a password.
+        near = _nearest(given) if "@" not in given else ()
+        better = (each for each in near if not _fault(each, complete))
         raise UsageError(
             f"{variable} is {masked_address(given)!r}, which is not the address of a service:"
             f" {fault}",
