@@ -242,7 +242,7 @@ def _certificate_fault(found: Certificates) -> str:
 
 def _proxy(given: str, variable: str, host: str) -> Proxy:
     url = given if "://" in given else f"http://{given}"
-    hide_credentials(url)
+    hide_credentials(url, is_address=True)
     remedy = f"unset it, or export NO_PROXY={host}"
     scheme, fault = "", unescaped(url)
     try:

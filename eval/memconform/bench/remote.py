@@ -34,7 +34,7 @@ class RemoteEmbedder:
 
     def __init__(self, base_url: str, model: str, key: str | None) -> None:
         self.name = model
-        hide_credentials(base_url)
+        hide_credentials(base_url, is_address=True)
         self._url = f"{base_url.rstrip('/')}/embeddings"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(

@@ -84,7 +84,7 @@ class DownloadSource(_Table):
         Raises:
             UsageError: if the address is not the URL of a folder (`bad_address`).
         """
-        hide_credentials(address)
+        hide_credentials(address, is_address=True)
         try:
             return self.model_copy(
                 update={"url": TypeAdapter[str](Address).validate_python(address)}

@@ -29,7 +29,7 @@ def service_address(given: str, variable: str, complete: Callable[[str], str] = 
     Raises:
         UsageError: `bad_service_address`, with an address near to the given one, if there is any.
     """
-    hide_credentials(given)
+    hide_credentials(given, is_address=True)
     if fault := _fault(given, complete):
         # With an `@` anywhere, what is cut off may begin in the middle of a password.
         near = _nearest(given) if "@" not in given else ()

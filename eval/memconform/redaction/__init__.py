@@ -106,9 +106,13 @@ def is_secret(name: str) -> bool:
     return name != "PWD" and _NAMES.search(name) is not None
 
 
-def hide_credentials(value: str) -> None:
-    """Hide the user names and passwords in a connection string or URL."""
-    addresses = [*_ADDRESS.findall(value), *([value] if _URL_SCHEME.match(value) else [])]
+def hide_credentials(value: str, *, is_address: bool = False) -> None:
+    """Hide the user names and passwords in a connection string or URL.
+
+    A value that is meant to be one address may have no scheme, or a broken one.
+    """
+    whole = [value] if is_address or _URL_SCHEME.match(value) else []
+    addresses = [*_ADDRESS.findall(value), *whole]
     userinfos = {_split_userinfo(address)[1] for address in addresses} - {""}
     for userinfo in (*userinfos, *_USERINFO.findall(value)):
         for form in (userinfo, unquote(userinfo)):

@@ -58,6 +58,12 @@ def test_no_part_of_a_password_in_an_address_is_shown(
         assert not {part for part in parts if part in text}, text
 
 
+def test_the_password_of_an_address_without_a_scheme_is_hidden() -> None:
+    address = "://:0Geheim0Wort@127.0.0.1:1"
+    _shown(lambda: service_address(address, "OPENAI_BASE_URL"))
+    assert "Geheim" not in redaction.redact(f"cannot reach {address}")
+
+
 def test_no_address_is_suggested_that_begins_in_a_password() -> None:
     """What stood before `#` was suggested as a host: the beginning of a user name."""
     with pytest.raises(UsageError) as caught:
