@@ -1,13 +1,13 @@
 """A transport of httpx that follows the variables of a shell, as `network.py` reads them."""
 
 import os
-import ssl
 from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from memconform.network import Certificates, Proxy, speaks_tls, way_to
+from memconform.tls import no_certificates
 
 
 def way_options(
@@ -22,8 +22,7 @@ def way_options(
     elif speaks_tls(address, proxy):
         context = library.create_ssl_context(trust_env=False)
     else:
-        # Nothing needs the system's certificates, which take 30 ms to load.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = no_certificates()
     if proxy is None:
         return {"verify": context}
     # Without a context of its own, TLS with the proxy goes by SSL_CERT_FILE, whatever it holds.

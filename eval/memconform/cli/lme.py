@@ -52,7 +52,7 @@ def command() -> None:
     "--actor-endpoint",
     group=DAEMONS,
     metavar="URL[,dialect=NAME]",
-    help="Address of a running daemon, in place of --sdk; `dialect` names a shipped dialect or a"
+    help="Address of a running daemon, instead of --sdk; `dialect` names a shipped dialect or a"
     " TOML file.",
 )
 @option(

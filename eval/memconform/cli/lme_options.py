@@ -136,7 +136,7 @@ def replay_options(command: _Command) -> _Command:
             multiple=True,
             metavar="TYPES",
             show_default="all",
-            help="Of the sample, ask only questions of these types, separated by commas.",
+            help="Ask only the questions of the sample that have these types, separated by commas.",
         ),
         option(
             "--sample-ids-file",
@@ -239,7 +239,7 @@ def replay_options(command: _Command) -> _Command:
             group=DAEMONS,
             multiple=True,
             metavar="SDK=PORT",
-            help="Port of one SDK's daemon, in place of --port.",
+            help="Port of one SDK's daemon, instead of --port.",
         ),
         _scripted_upstream,
         env,
@@ -313,7 +313,7 @@ def replay_options(command: _Command) -> _Command:
             is_flag=False,
             flag_value="on",
             default="auto",
-            help="Ask each question of its own sessions alone. auto: if every SDK of the command is"
+            help="Restrict each question to its own sessions. auto: if every SDK of the command is"
             " seen to honour the filter; one SDK with it is no comparison. true and false stand for"
             " on and off.",
         ),

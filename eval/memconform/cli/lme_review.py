@@ -62,7 +62,7 @@ class ReviewOptions:
     "--overrides",
     group=SCORING,
     is_flag=True,
-    help="Use the verdicts of people (`lme arbitrate`) in place of the judge's, in both results.",
+    help="Use human verdicts (`lme arbitrate`) instead of the judge's, in both results.",
 )
 @option(
     "--across-rubrics",

@@ -10,7 +10,6 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.network import HeaderError, split_header
-from memconform.redaction import hide
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -58,14 +57,15 @@ def request_headers(values: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token, "Authorization")
-        if not _is_header_value(token):
+        try:
+            name, value = split_header(f"Authorization: Bearer {token}")
+        except HeaderError as error:
             raise UsageError(
                 f"{TOKEN_VARIABLE} is not a valid header value",
                 code="bad_header",
                 hint="use printable ASCII only",
-            )
-        headers["Authorization"] = f"Bearer {token}"
+            ) from error
+        headers[name] = value
     for text in values:
         try:
             name, value = split_header(text)
@@ -90,7 +90,3 @@ def question_ids(values: Sequence[str]) -> tuple[str, ...]:
     if values and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
     return ids
-
-
-def _is_header_value(value: str) -> bool:
-    return value.isascii() and value.isprintable()

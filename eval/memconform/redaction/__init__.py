@@ -203,7 +203,7 @@ def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
     Joined, the pieces equal `redact_bytes` of the whole file.
     """
     # An escape takes up to twelve bytes per letter.
-    texts = (*_secrets, *(f"{name}{value}{_SPACE * 5}" for name, value in _named))
+    texts = (*_secrets, *(f"{name}{value}{' ' * 5 * _MOST_BETWEEN}" for name, value in _named))
     reach = 16 * max((len(text.encode("utf-8", "surrogatepass")) for text in texts), default=1)
     buffer = b""
     while chunk := source.read(size):
@@ -308,7 +308,7 @@ def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
     return redact(key)
 
 
-_SPACE = " " * 10
+_MOST_BETWEEN = 10
 """The most white space, or quotes, of one kind that there is between a name and its value."""
 
 
@@ -340,7 +340,7 @@ def _after_name(name: str, value: str) -> bytes:
     Such are `NAME: VALUE`, `NAME=VALUE`, `{"NAME": ["VALUE"]}`, `[(b'NAME', b'VALUE')]` and
     `map[NAME:[VALUE]]`.
     """
-    most = len(_SPACE)
+    most = _MOST_BETWEEN
     quotes, space = rb"[\\\"']{0,%d}" % most, rb"[ \t]{0,%d}" % most
     opening = rb"(?:[\[({]\s{0,%d})?(?:b(?=[\\\"']))?" % most
     scheme = rb"(?i:(?:bearer|basic|token)[ \t])?"

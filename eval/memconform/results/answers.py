@@ -10,12 +10,11 @@ from memconform.bench.tasks import ALL
 from memconform.datasets.answer_keys import Suite
 from memconform.datasets.locomo import conversation_of
 from memconform.errors import UsageError
-from memconform.records import Failure, Incident
+from memconform.records import Incident
 from memconform.results.loaded_runs import LoadedRun
-from memconform.results.scored_run import DAEMONS_READER, ScoredRun, read_lines_of
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun, read_lines_of, scored_question
 from memconform.runs.results import QuestionResult
 from memconform.scoring.accuracy import Accuracy
-from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import ROW_MARK
 
@@ -61,18 +60,7 @@ def _arm(
             **reader.model_dump(mode="json", exclude={"model", "prompts", "seed"}),
         },
         questions=[
-            _question(
-                settings.suite,
-                record.question,
-                record.text,
-                record.category,
-                record.status,
-                record.answer,
-                record.reason,
-                record.votes,
-                code=record.code or "judge_error",
-            )
-            for record in records
+            _question(settings.suite, record, record.code or "judge_error") for record in records
         ],
         stated=_counts(overall),
         incident=_incident(arm.incident or report.incident, overall),
@@ -109,24 +97,24 @@ def _rubric(
     questions = [
         _question(
             settings.suite,
-            record.question,
-            record.text,
-            record.category,
-            record.status,
-            record.answer,
-            record.reason,
-            record.votes,
-            code="judge_error" if record.status is QuestionStatus.JUDGE_ERROR else ended,
+            record,
+            "judge_error" if record.status is QuestionStatus.JUDGE_ERROR else ended,
         )
         for record in records
     ]
     missing = {} if settings.partial else dict.fromkeys(answers.missing, "the file has no answer")
-    for name, reason in (missing | answers.errors).items():
-        status = QuestionStatus.NOT_RUN
-        code = "error_text" if name in answers.errors else "no_answer"
-        questions.append(
-            _question(settings.suite, name, "", "", status, None, reason, [], code=code)
+    questions += [
+        scored_question(
+            id=name,
+            question="",
+            tags=[],
+            cluster=_cluster(settings.suite, name),
+            status=QuestionStatus.NOT_RUN,
+            code="error_text" if name in answers.errors else "no_answer",
+            reason=reason,
         )
+        for name, reason in (missing | answers.errors).items()
+    ]
     return ScoredRun(
         path=path,
         origin=report,
@@ -149,37 +137,22 @@ def _rubric(
     ).load()
 
 
-def _question(  # noqa: PLR0917 - what two records have in common
-    suite: Suite,
-    name: str,
-    text: str,
-    category: str,
-    status: QuestionStatus,
-    answer: str | None,
-    reason: str,
-    votes: Sequence[JudgeVote],
-    *,
-    code: str = "",
-) -> QuestionResult:
-    measured = status.measured
-    return QuestionResult(
-        id=name,
-        question=text,
-        tags=[category] if category else [],
-        cluster=conversation_of(name) if suite == "locomo" else None,
-        verdict=status,
-        passed=status is QuestionStatus.CORRECT,
-        score=float(status is QuestionStatus.CORRECT) if measured else None,
-        answer=answer,
-        latency_ms=None,
-        timings=None,
-        citations=[],
-        ranking=[],
-        trace=None,
-        error=None if measured else Failure(code=code, message=reason),
-        reason=reason if measured else "",
-        judges=list(votes),
+def _question(suite: Suite, record: ArmAnswer | Judgement, code: str) -> QuestionResult:
+    return scored_question(
+        id=record.question,
+        question=record.text,
+        tags=[record.category],
+        cluster=_cluster(suite, record.question),
+        status=record.status,
+        code=code,
+        reason=record.reason,
+        answer=record.answer,
+        judges=record.votes,
     )
+
+
+def _cluster(suite: Suite, question: str) -> str | None:
+    return conversation_of(question) if suite == "locomo" else None
 
 
 def _counts(accuracy: Accuracy) -> tuple[int, int, int]:

@@ -45,16 +45,18 @@ def load_pair(first: str, second: str, output: Path) -> tuple[LoadedRun, LoadedR
     Raises:
         UsageError: as `load_results`, and if a reference names several (`several_results`).
     """
+    runs: list[LoadedRun] = []
     for reference in (first, second):
-        names = list(_load(reference, output))
-        if len(names) > 1:
+        subjects = _load(reference, output)
+        if len(subjects) > 1:
             name, _ = split_reference(reference)
             raise UsageError(
-                f"{reference} has results of {', '.join(names)}",
+                f"{reference} has results of {', '.join(subjects)}",
                 code="several_results",
-                hint=f"name one: '{name}{ROW_MARK}{names[0]}'",
+                hint=f"name one: '{name}{ROW_MARK}{next(iter(subjects))}'",
             )
-    one, other = load_results((first, second), output)
+        runs += subjects.values()
+    one, other = name_runs(runs)
     return one, other
 
 

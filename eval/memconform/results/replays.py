@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from memconform.records import Failure
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.stored import read_lme_result
 from memconform.results.loaded_runs import LoadedRun
-from memconform.results.scored_run import DAEMONS_READER, ScoredRun
+from memconform.results.scored_run import DAEMONS_READER, ScoredRun, scored_question
 from memconform.runs.results import QuestionResult, RankedChunk
 from memconform.scoring.statuses import QuestionStatus
 
@@ -69,21 +68,17 @@ def _run(path: Path, replay: LmeResult) -> LoadedRun:
 
 
 def _question(question: LmeQuestion) -> QuestionResult:
-    status = _STATUSES[question.judge_verdict]
-    measured = status.measured
-    return QuestionResult(
+    return scored_question(
         id=question.id,
         question=question.question,
         tags=[question.category],
         question_date=question.question_date,
         cluster=question.cluster,
-        verdict=status,
-        passed=status is QuestionStatus.CORRECT,
-        score=float(status is QuestionStatus.CORRECT) if measured else None,
+        status=_STATUSES[question.judge_verdict],
+        code=question.code,
+        reason=question.reason,
         answer=question.answer,
         latency_ms=question.retrieval_ms,
-        timings=None,
-        citations=[],
         ranking=[
             RankedChunk(
                 chunk_id=f"{hit.path}, session {hit.session}",
@@ -94,8 +89,5 @@ def _question(question: LmeQuestion) -> QuestionResult:
             )
             for hit in question.hits
         ],
-        trace=None,
-        error=None if measured else Failure(code=question.code, message=question.reason),
-        reason=question.reason if measured else "",
         judges=question.votes,
     )

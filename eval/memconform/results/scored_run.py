@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from memconform.bench.digests import digest_of_names
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
 from memconform.printing.plurals import plural
-from memconform.records import Incident, Record
+from memconform.records import Failure, Incident, Record
 from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.results import (
     DaemonRecord,
@@ -45,7 +45,7 @@ class ScoredRun:
     run_id: str
     sdk: str
     subject: str = ""
-    """As of `LoadedRun`."""
+    """What selects it behind the path, if the file has several."""
     started_at: datetime
     took_s: float
     dataset: str
@@ -155,6 +155,40 @@ class ScoredRun:
             else reader,
             "method": self.method,
         }
+
+
+def scored_question(
+    *,
+    id: str,  # noqa: A002 - the field's name
+    status: QuestionStatus,
+    code: str,
+    reason: str,
+    **more: Any,  # noqa: ANN401 - further fields
+) -> QuestionResult:
+    """A question of a result that another verb than `run` wrote.
+
+    Args:
+        id: of the question.
+        status: how it ended.
+        code: why it was not measured, if it was not.
+        reason: of the judges, or what the code says.
+        more: further fields of `QuestionResult`.
+    """
+    measured, passed = status.measured, status is QuestionStatus.CORRECT
+    empty: dict[str, Any] = {
+        **dict.fromkeys(("answer", "latency_ms", "timings", "trace")),
+        "citations": [],
+        "ranking": [],
+    }
+    return QuestionResult(
+        id=id,
+        verdict=status,
+        passed=passed,
+        score=float(passed) if measured else None,
+        error=None if measured else Failure(code=code, message=reason),
+        reason=reason if measured else "",
+        **empty | more,
+    )
 
 
 def contradiction(path: Path, excerpt: str) -> UsageError:

@@ -6,9 +6,8 @@ from typing import Literal
 
 from memconform.bench.wmb.records import WmbOutcome, WmbScore
 from memconform.errors import UsageError
-from memconform.records import Failure
 from memconform.results.loaded_runs import LoadedRun
-from memconform.results.scored_run import ScoredRun, read_lines_of
+from memconform.results.scored_run import ScoredRun, read_lines_of, scored_question
 from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import ROW_MARK
@@ -69,23 +68,13 @@ def read_wmb_score(path: Path) -> dict[str, LoadedRun]:
 
 def _question(outcome: WmbOutcome) -> QuestionResult:
     status = QuestionStatus.CORRECT if outcome.right else QuestionStatus.INCORRECT
-    if outcome.right is None:
-        status = QuestionStatus.NOT_RUN
-    return QuestionResult(
+    return scored_question(
         id=outcome.question,
         question=outcome.text,
         tags=[outcome.category],
         # Questions of one category are about one conversation.
         cluster=outcome.question.partition(".")[0],
-        verdict=status,
-        passed=status is QuestionStatus.CORRECT,
-        score=None if outcome.right is None else float(outcome.right),
-        answer=None,
-        latency_ms=None,
-        timings=None,
-        citations=[],
-        ranking=[],
-        trace=None,
-        error=Failure(code=outcome.code, message=outcome.reason) if outcome.right is None else None,
+        status=QuestionStatus.NOT_RUN if outcome.right is None else status,
+        code=outcome.code,
         reason=outcome.reason,
     )

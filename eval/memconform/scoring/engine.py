@@ -56,9 +56,9 @@ class ScoredAnswer(Generic[_Key]):
     votes: list[JudgeVote] = field(default_factory=list)
     """Without a score those that were paid for before an error ended the panel."""
     reading: "Reading | None" = None
-    """Of the reader; None if it was not asked."""
+    """What the reader did; None if it was not asked."""
     reader_ms: float | None = None
-    """None of a cached reply; `judge_ms` likewise."""
+    """None for a cached reply; `judge_ms` likewise."""
     judge_ms: float | None = None
 
 

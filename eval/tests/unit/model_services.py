@@ -7,10 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from memconform.datasets.model import Question
+from memconform.errors import UsageError
 from memconform.llm.budget import Ledger
 from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.names import ModelName
+from memconform.llm.settings import endpoint
 from memconform.scoring.judge.prompt import judge_request
 
 OPENAI, ANTHROPIC = "openai:gpt-4o-2024-08-06", "anthropic:claude-haiku-4-5"
@@ -117,3 +121,10 @@ async def opened(service: Service, name: str = OPENAI, **policy: Any) -> AsyncIt
 
 def request_for(answer: str = "Brel") -> Any:
     return judge_request(Question(id="q", question="Where?", answers=("Brel",)), answer)
+
+
+def refusal(name: ModelName, env: dict[str, str]) -> UsageError:
+    """The error for variables by which a service cannot be reached."""
+    with pytest.raises(UsageError) as raised:
+        endpoint(name, env)
+    return raised.value

@@ -1,6 +1,6 @@
 """What is shown of an address whose user info or query is a secret."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,6 @@ from memconform.datasets.sources import known_sources
 from memconform.errors import UsageError
 from memconform.llm.addresses import service_address
 from memconform.network import proxy_for
-
-
-@pytest.fixture(autouse=True)
-def _nothing_hidden() -> Iterator[None]:
-    redaction.forget()
-    yield
-    redaction.forget()
-
 
 _MARKS = "@:/?#\\%&=+!$'()*,;.-_~[] "
 _URLISH = st.text("abcXYZ019" + _MARKS, min_size=1, max_size=12)

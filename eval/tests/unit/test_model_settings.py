@@ -21,6 +21,7 @@ from memconform.llm.settings import (
 from memconform.network import certificates
 from memconform.scoring.judge import forecast
 from memconform.scoring.judge.session import judge_names
+from tests.unit.model_services import refusal
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
@@ -28,20 +29,9 @@ _ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
 _FAR = "https://models.example/v1"
 
 
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    redaction.forget()
-
-
-def _refusal(name: ModelName, env: dict[str, str]) -> UsageError:
-    with pytest.raises(UsageError) as raised:
-        endpoint(name, env)
-    return raised.value
-
-
 @pytest.mark.parametrize("key", ["sk a", "sk\nb", "schlüssel", '"sk-0123456789"', "sk\tc", "'k'"])
 def test_a_key_with_what_no_key_has_is_named_and_not_shown(key: str) -> None:
-    error = _refusal(_OPENAI, {"OPENAI_API_KEY": key})
+    error = refusal(_OPENAI, {"OPENAI_API_KEY": key})
     assert error.code == "bad_api_key"
     assert "OPENAI_API_KEY" in error.message
     assert key not in error.message
@@ -49,7 +39,7 @@ def test_a_key_with_what_no_key_has_is_named_and_not_shown(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["", " ", "\n"])
 def test_an_empty_key_is_no_key(key: str) -> None:
-    assert _refusal(_OPENAI, {"OPENAI_API_KEY": key}).code == "no_api_key"
+    assert refusal(_OPENAI, {"OPENAI_API_KEY": key}).code == "no_api_key"
     assert not is_configured("openai", {"OPENAI_API_KEY": key})
 
 
@@ -57,7 +47,7 @@ def test_socks_without_its_package_is_no_traceback(monkeypatch: pytest.MonkeyPat
     """ImportError, exit 70, even for the judge on loopback."""
     env = _KEY | {"ALL_PROXY": "socks5://127.0.0.1:1080"}
     monkeypatch.setattr("memconform.network.find_spec", lambda _: None)
-    error = _refusal(_OPENAI, env)
+    error = refusal(_OPENAI, env)
     assert error.code == "no_socks"
     assert "ALL_PROXY" in error.message
     assert "pip install socksio" in error.hint
@@ -81,7 +71,7 @@ def test_certificates_that_are_gone_are_named_only_where_tls_is_spoken(tmp_path:
         ("SSL_CERT_DIR", tmp_path / "text.pem", "cannot be read"),
     ):
         env = _KEY | {variable: str(path)}
-        error = _refusal(_OPENAI, env)
+        error = refusal(_OPENAI, env)
         assert error.code == "bad_certificates"
         assert variable in error.message
         assert str(path) in error.message

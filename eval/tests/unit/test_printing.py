@@ -67,13 +67,6 @@ def _obeyed(text: str) -> list[str]:
     return matches
 
 
-@pytest.fixture(autouse=True)
-def _nothing_hidden() -> Iterator[None]:
-    redaction.forget()
-    yield
-    redaction.forget()
-
-
 @pytest.mark.parametrize(("foreign", "shown"), _SHOWN.items())
 def test_control_characters_and_ci_commands_are_shown_escaped(foreign: str, shown: str) -> None:
     assert escape_line(foreign) == shown

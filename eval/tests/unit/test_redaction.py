@@ -19,13 +19,6 @@ from memconform.storage.sink import Sink
 from tests.conftest import CHECKOUT
 
 
-@pytest.fixture(autouse=True)
-def _nothing_hidden() -> Iterator[None]:
-    redaction.forget()
-    yield
-    redaction.forget()
-
-
 def test_a_secret_is_masked_in_text_and_bytes() -> None:
     redaction.hide("s3cret-value")
     assert redaction.redact("a s3cret-value, twice: s3cret-value") == "a (hidden), twice: (hidden)"

@@ -17,21 +17,11 @@ from memconform.llm.settings import (
     require_daemon_service,
 )
 from memconform.redaction import masked_address
+from tests.unit.model_services import refusal
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
-
-
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    redaction.forget()
-
-
-def _refusal(name: ModelName, env: dict[str, str]) -> UsageError:
-    with pytest.raises(UsageError) as raised:
-        endpoint(name, env)
-    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -82,7 +72,7 @@ def test_an_empty_address_is_the_vendors_own(value: str, expected: str | None) -
     ],
 )
 def test_an_invalid_address_names_variable_value_and_remedy(value: str) -> None:
-    error = _refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
+    error = refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
     assert error.code == "bad_service_address"
     assert "OPENAI_BASE_URL" in error.message
     assert repr(masked_address(value)) in error.message
@@ -91,10 +81,10 @@ def test_an_invalid_address_names_variable_value_and_remedy(value: str) -> None:
 
 def test_a_password_in_an_address_is_not_shown() -> None:
     for value in ("http://me:canary-9@h:99999", "me:canary-9@h:1", "ftp://me:canary-9@h"):
-        error = _refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
+        error = refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
         assert "canary-9" not in error.message + error.hint
     for value in ("http://me:canary-9@h:99999", "me:canary-9@h:x", "socks9://me:canary-9@h"):
-        error = _refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
+        error = refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
         assert error.code == "bad_proxy"
         assert "HTTPS_PROXY" in error.message
         assert "canary-9" not in error.message + error.hint
@@ -136,7 +126,7 @@ def test_ollama_host_in_every_form_that_its_own_client_takes(host: str, expected
 
 @pytest.mark.parametrize("host", ["ftp://h", "h:99999", "h:x", "[::1", "a b", "h:1?x=y"])
 def test_an_invalid_ollama_host_is_named(host: str) -> None:
-    error = _refusal(ModelName("ollama", "m"), {"OLLAMA_HOST": host})
+    error = refusal(ModelName("ollama", "m"), {"OLLAMA_HOST": host})
     assert error.code == "bad_service_address"
     assert "OLLAMA_HOST" in error.message
     assert repr(masked_address(host)) in error.message
@@ -145,7 +135,7 @@ def test_an_invalid_ollama_host_is_named(host: str) -> None:
 def test_an_azure_deployment_with_and_without_a_version() -> None:
     name = ModelName.parse("azure:my deployment", {})
     env = {"AZURE_OPENAI_API_KEY": "key-0123456789"}
-    assert _refusal(name, env).code == "no_service_address"
+    assert refusal(name, env).code == "no_service_address"
     for resource in ("https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/"):
         env["AZURE_OPENAI_ENDPOINT"] = resource
         assert endpoint(name, env).url == "https://r.openai.azure.com/openai/v1"
@@ -158,7 +148,7 @@ def test_an_azure_deployment_with_and_without_a_version() -> None:
         assert models_address(where)[0] == (
             "https://r.openai.azure.com/openai/models?api-version=2024-10-21"
         )
-    bad = _refusal(name, env | {"OPENAI_API_VERSION": "2024 10"})
+    bad = refusal(name, env | {"OPENAI_API_VERSION": "2024 10"})
     assert "OPENAI_API_VERSION" in bad.message
 
 

@@ -11,20 +11,10 @@ from memconform.llm.settings import (
     model_environment,
     models_address,
 )
+from tests.unit.model_services import refusal
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
-
-
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    redaction.forget()
-
-
-def _refusal(name: ModelName, env: dict[str, str]) -> UsageError:
-    with pytest.raises(UsageError) as raised:
-        endpoint(name, env)
-    return raised.value
 
 
 def test_headers_of_the_flag_and_of_variables() -> None:
@@ -42,7 +32,7 @@ def test_headers_of_the_flag_and_of_variables() -> None:
         with pytest.raises(UsageError, match="--judge-header") as raised:
             model_environment((text,), {})
         assert raised.value.code == "bad_service_header"
-        error = _refusal(_OPENAI, _KEY | {"OPENAI_CUSTOM_HEADERS": text})
+        error = refusal(_OPENAI, _KEY | {"OPENAI_CUSTOM_HEADERS": text})
         assert "OPENAI_CUSTOM_HEADERS" in error.message
 
 
@@ -93,7 +83,7 @@ def test_a_header_of_http_itself_is_refused_with_the_reason(name: str) -> None:
         request_headers((text,))
     assert (judge.value.code, daemon.value.code) == ("bad_service_header", "bad_header")
     assert name in daemon.value.hint
-    variable = _refusal(_OPENAI, _KEY | {"MEMCONFORM_JUDGE_HEADERS": text})
+    variable = refusal(_OPENAI, _KEY | {"MEMCONFORM_JUDGE_HEADERS": text})
     assert f"MEMCONFORM_JUDGE_HEADERS {name} cannot be given" in variable.message
 
 

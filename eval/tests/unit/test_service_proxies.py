@@ -4,30 +4,18 @@ import tomllib
 
 import pytest
 
-from memconform import redaction
-from memconform.errors import UsageError
 from memconform.llm.names import ModelName
 from memconform.llm.settings import (
     endpoint,
 )
 from memconform.network import is_loopback, proxy_for
+from tests.unit.model_services import refusal
 
 _OPENAI = ModelName("openai", "m")
 _KEY = {"OPENAI_API_KEY": "sk-0123456789"}
 _PROXY = "http://proxy.example:3128"
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
 _FAR = "https://models.example/v1"
-
-
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    redaction.forget()
-
-
-def _refusal(name: ModelName, env: dict[str, str]) -> UsageError:
-    with pytest.raises(UsageError) as raised:
-        endpoint(name, env)
-    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -119,7 +107,7 @@ def test_no_proxy_covers_addresses_and_networks(host: str, entry: str, *, covere
     "value", ["http://", "http://h:99999", "gopher://h", "http://a b", "http://h\x00", "h:x"]
 )
 def test_an_invalid_proxy_is_named_only_where_it_would_be_used(value: str) -> None:
-    error = _refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
+    error = refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
     assert error.code == "bad_proxy"
     assert "HTTPS_PROXY" in error.message
     assert "NO_PROXY=api.openai.com" in error.hint

@@ -64,7 +64,7 @@ class ArmAnswer(Record):
     arm: str
     question: str
     text: str = ""
-    """Of the question; empty in results of earlier versions."""
+    """The question itself; empty in results of earlier versions."""
     category: str
     status: QuestionStatus
     """`not_run` if there is no answer to judge."""

@@ -42,7 +42,7 @@ class Judgement(Record):
     rubric: str
     question: str
     text: str = ""
-    """Of the question; empty in results of earlier versions, as `answer` is null."""
+    """The question itself; empty in results of earlier versions, as `answer` is null."""
     answer: str | None = None
     category: str
     status: QuestionStatus

@@ -98,7 +98,7 @@ class WmbOutcome(Record):
     code: str = ""
     """Why it was not measured; empty otherwise."""
     reason: str
-    """Of the judges; or what the code says."""
+    """The judges' reason, or the meaning of the code."""
 
 
 class QuestionFile(Record):

@@ -50,7 +50,7 @@ class Source:
     named: bool = True
     """False for a file that was found in a named folder."""
     pattern: str = ""
-    """Of `RESULT#SUBJECT`; empty for all subjects."""
+    """SUBJECT in `RESULT#SUBJECT`; empty for all subjects."""
 
 
 def find_sources(references: Sequence[str], output: Path) -> list[Source]:
