@@ -203,7 +203,7 @@ def replay_options(command: _Command) -> _Command:
             "--skip-extract",
             group=_BRAIN,
             is_flag=True,
-            help="Use the brain of an earlier command; it is an error if there is none.",
+            help="Use the brain of an earlier command. Fails if there is none.",
         ),
         option(
             "--actor-endpoint-style",

@@ -147,15 +147,20 @@ def test_reports_a_manifest_that_cannot_be_served(
     assert says in ended.err
 
 
-def test_reports_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
-    memconform_results = memconform("info").folder / "file"
-    memconform_results.write_text("in the way")
+@pytest.mark.parametrize(
+    ("below", "code", "says"), [(".", 2, "is a file"), ("results", 70, "cannot write")]
+)
+def test_reports_a_results_folder_that_cannot_be_written(
+    memconform: Call, below: str, code: int, says: str
+) -> None:
+    file = memconform("info").folder / "file"
+    file.write_text("in the way")
     ended = memconform(
         *("run", "--sdk", _PY, "--dataset", "smoke", *_EXACT),
-        *("--seed-reference-brain", "--output", memconform_results),
+        *("--seed-reference-brain", "--output", file / below),
     )
-    assert ended.code == 70
-    assert "cannot write" in ended.err
+    assert (ended.code, file.read_text()) == (code, "in the way")
+    assert says in ended.err
 
 
 @pytest.mark.capability("info")

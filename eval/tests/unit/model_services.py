@@ -19,6 +19,10 @@ from memconform.scoring.judge.prompt import judge_request
 
 OPENAI, ANTHROPIC = "openai:gpt-4o-2024-08-06", "anthropic:claude-haiku-4-5"
 NAMES = (OPENAI, ANTHROPIC)
+OPENAI_NAME = ModelName("openai", "m")
+KEY = {"OPENAI_API_KEY": "sk-0123456789"}
+ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
+FAR = "https://models.example/v1"
 RIGHT = '{"reason": "same", "verdict": "correct", "score": 1.0}'
 WRONG = '{"reason": "other city", "verdict": "incorrect", "score": 0.0}'
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "input_tokens": 100, "output_tokens": 10}

@@ -21,17 +21,12 @@ from memconform.llm.settings import (
 from memconform.network import certificates
 from memconform.scoring.judge import forecast
 from memconform.scoring.judge.session import judge_names
-from tests.unit.model_services import refusal
-
-_OPENAI = ModelName("openai", "m")
-_KEY = {"OPENAI_API_KEY": "sk-0123456789"}
-_ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
-_FAR = "https://models.example/v1"
+from tests.unit.model_services import ANY_HOST, FAR, KEY, OPENAI_NAME, refusal
 
 
 @pytest.mark.parametrize("key", ["sk a", "sk\nb", "schlüssel", '"sk-0123456789"', "sk\tc", "'k'"])
 def test_a_key_with_what_no_key_has_is_named_and_not_shown(key: str) -> None:
-    error = refusal(_OPENAI, {"OPENAI_API_KEY": key})
+    error = refusal(OPENAI_NAME, {"OPENAI_API_KEY": key})
     assert error.code == "bad_api_key"
     assert "OPENAI_API_KEY" in error.message
     assert key not in error.message
@@ -39,21 +34,21 @@ def test_a_key_with_what_no_key_has_is_named_and_not_shown(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["", " ", "\n"])
 def test_an_empty_key_is_no_key(key: str) -> None:
-    assert refusal(_OPENAI, {"OPENAI_API_KEY": key}).code == "no_api_key"
+    assert refusal(OPENAI_NAME, {"OPENAI_API_KEY": key}).code == "no_api_key"
     assert not is_configured("openai", {"OPENAI_API_KEY": key})
 
 
 def test_socks_without_its_package_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """ImportError, exit 70, even for the judge on loopback."""
-    env = _KEY | {"ALL_PROXY": "socks5://127.0.0.1:1080"}
+    env = KEY | {"ALL_PROXY": "socks5://127.0.0.1:1080"}
     monkeypatch.setattr("memconform.network.find_spec", lambda _: None)
-    error = refusal(_OPENAI, env)
+    error = refusal(OPENAI_NAME, env)
     assert error.code == "no_socks"
     assert "ALL_PROXY" in error.message
     assert "pip install socksio" in error.hint
     assert endpoint(ModelName("ollama", "m"), env).proxy is None
     monkeypatch.setattr("memconform.network.find_spec", lambda _: object())
-    assert endpoint(_OPENAI, env).proxy is not None
+    assert endpoint(OPENAI_NAME, env).proxy is not None
 
 
 def test_certificates_that_are_gone_are_named_only_where_tls_is_spoken(tmp_path: Path) -> None:
@@ -70,20 +65,20 @@ def test_certificates_that_are_gone_are_named_only_where_tls_is_spoken(tmp_path:
         ("SSL_CERT_DIR", tmp_path, "has no certificate"),
         ("SSL_CERT_DIR", tmp_path / "text.pem", "cannot be read"),
     ):
-        env = _KEY | {variable: str(path)}
-        error = refusal(_OPENAI, env)
+        env = KEY | {variable: str(path)}
+        error = refusal(OPENAI_NAME, env)
         assert error.code == "bad_certificates"
         assert variable in error.message
         assert str(path) in error.message
         assert fault in error.message
         plain = env | {"OPENAI_BASE_URL": "http://models.example/v1"}
-        assert endpoint(_OPENAI, plain).certificates is None
-    assert certificates({"SSL_CERT_FILE": "", "SSL_CERT_DIR": " "}, _FAR) is None
+        assert endpoint(OPENAI_NAME, plain).certificates is None
+    assert certificates({"SSL_CERT_FILE": "", "SSL_CERT_DIR": " "}, FAR) is None
 
 
 def test_certificates_that_exist_are_used() -> None:
     bundle = pytest.importorskip("certifi").where()
-    where = endpoint(_OPENAI, _KEY | {"SSL_CERT_FILE": bundle})
+    where = endpoint(OPENAI_NAME, KEY | {"SSL_CERT_FILE": bundle})
     assert where.certificates is not None
     assert where.certificates.context().cert_store_stats()["x509_ca"] > 0
 
@@ -94,7 +89,7 @@ def test_what_results_say_of_a_service_has_no_secret() -> None:
         "OPENAI_BASE_URL": "https://me:canary@models.example/v1",
         "HTTPS_PROXY": "http://me:canary@proxy.example:3128",
     }
-    where = endpoint(_OPENAI, model_environment(("X-Team: canary",), env))
+    where = endpoint(OPENAI_NAME, model_environment(("X-Team: canary",), env))
     service = service_settings("openai", where)
     assert "canary" not in service.model_dump_json() + service.line() + repr(where) + str(where)
     assert service.headers == ["X-Team"]
@@ -113,7 +108,7 @@ _VARIABLES = (
 _PIECES = st.sampled_from(
     (
         *("", " ", "\n", '"', "'", "\0", "\x7f", "é", "\ud800", "*", ",", ".", "/", "//", ":", "@"),
-        *("http", "https", "socks5", "ftp", "://", "[", "]", "::1", "127.0.0.1", _ANY_HOST, "h"),
+        *("http", "https", "socks5", "ftp", "://", "[", "]", "::1", "127.0.0.1", ANY_HOST, "h"),
         *(
             "localhost",
             "models.example",
@@ -167,7 +162,7 @@ def test_every_environment_ends_in_settings_or_in_an_error_that_names_a_variable
 
 def test_a_judge_of_the_environment_that_nobody_knows_is_named_with_its_variable() -> None:
     for value in ("", " \n"):
-        assert judge_names((), {"JB_EVAL_JUDGE_MODEL": value, **_KEY})[0].provider == "openai"
+        assert judge_names((), {"JB_EVAL_JUDGE_MODEL": value, **KEY})[0].provider == "openai"
     with pytest.raises(UsageError, match=r"JB_EVAL_JUDGE_MODEL: .*'house-model'"):
         judge_names((), {"JB_EVAL_JUDGE_MODEL": "house-model"})
 
@@ -177,5 +172,7 @@ def test_a_forecast_reads_the_settings_of_a_judge_once(monkeypatch: pytest.Monke
     calls: list[ModelName] = []
     monkeypatch.setattr(forecast, "address", lambda name, _: calls.append(name))
     question = Question(id="q", question="Where?", answers=("In Brel.",))
-    forecast.forecast_judging([_OPENAI], Prices.load(), [(question, "In Brel.")] * 9, {}, repeat=3)
-    assert calls == [_OPENAI]
+    forecast.forecast_judging(
+        [OPENAI_NAME], Prices.load(), [(question, "In Brel.")] * 9, {}, repeat=3
+    )
+    assert calls == [OPENAI_NAME]

@@ -17,11 +17,7 @@ from memconform.llm.settings import (
     require_daemon_service,
 )
 from memconform.redaction import masked_address
-from tests.unit.model_services import refusal
-
-_OPENAI = ModelName("openai", "m")
-_KEY = {"OPENAI_API_KEY": "sk-0123456789"}
-_ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
+from tests.unit.model_services import ANY_HOST, KEY, OPENAI_NAME, refusal
 
 
 @pytest.mark.parametrize(
@@ -72,7 +68,7 @@ def test_an_empty_address_is_the_vendors_own(value: str, expected: str | None) -
     ],
 )
 def test_an_invalid_address_names_variable_value_and_remedy(value: str) -> None:
-    error = refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
+    error = refusal(OPENAI_NAME, KEY | {"OPENAI_BASE_URL": value})
     assert error.code == "bad_service_address"
     assert "OPENAI_BASE_URL" in error.message
     assert repr(masked_address(value)) in error.message
@@ -81,10 +77,10 @@ def test_an_invalid_address_names_variable_value_and_remedy(value: str) -> None:
 
 def test_a_password_in_an_address_is_not_shown() -> None:
     for value in ("http://me:canary-9@h:99999", "me:canary-9@h:1", "ftp://me:canary-9@h"):
-        error = refusal(_OPENAI, _KEY | {"OPENAI_BASE_URL": value})
+        error = refusal(OPENAI_NAME, KEY | {"OPENAI_BASE_URL": value})
         assert "canary-9" not in error.message + error.hint
     for value in ("http://me:canary-9@h:99999", "me:canary-9@h:x", "socks9://me:canary-9@h"):
-        error = refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
+        error = refusal(OPENAI_NAME, KEY | {"HTTPS_PROXY": value})
         assert error.code == "bad_proxy"
         assert "HTTPS_PROXY" in error.message
         assert "canary-9" not in error.message + error.hint
@@ -98,8 +94,8 @@ def test_a_password_in_an_address_is_not_shown() -> None:
         ("10.0.0.1", "http://10.0.0.1:11434"),
         ("10.0.0.1:8080", "http://10.0.0.1:8080"),
         (":8080", "http://127.0.0.1:8080"),
-        (_ANY_HOST, "http://127.0.0.1:11434"),
-        (f"{_ANY_HOST}:80", "http://127.0.0.1:80"),
+        (ANY_HOST, "http://127.0.0.1:11434"),
+        (f"{ANY_HOST}:80", "http://127.0.0.1:80"),
         ("gpu.example", "http://gpu.example:11434"),
         ("gpu.example:", "http://gpu.example:11434"),
         ("http://gpu.example", "http://gpu.example"),
@@ -157,8 +153,8 @@ def test_the_users_of_an_address_are_no_part_of_what_caches_know_it_by(
     headers: tuple[str, ...],
 ) -> None:
     def stable(address: str) -> str | None:
-        env = model_environment(headers, _KEY | {"OPENAI_BASE_URL": address})
-        return endpoint(_OPENAI, env).stable_address
+        env = model_environment(headers, KEY | {"OPENAI_BASE_URL": address})
+        return endpoint(OPENAI_NAME, env).stable_address
 
     known = stable("https://gateway.test:8443/a@b/v1")
     assert known is not None
@@ -182,7 +178,7 @@ def test_the_service_of_daemons_needs_an_address_that_is_one() -> None:
 
 
 _NAMES = {
-    "OPENAI_BASE_URL": _OPENAI,
+    "OPENAI_BASE_URL": OPENAI_NAME,
     "ANTHROPIC_BASE_URL": ModelName("anthropic", "m"),
     "AZURE_OPENAI_ENDPOINT": ModelName("azure", "m"),
     "OLLAMA_HOST": ModelName("ollama", "m"),

@@ -11,18 +11,15 @@ from memconform.llm.settings import (
     model_environment,
     models_address,
 )
-from tests.unit.model_services import refusal
-
-_OPENAI = ModelName("openai", "m")
-_KEY = {"OPENAI_API_KEY": "sk-0123456789"}
+from tests.unit.model_services import KEY, OPENAI_NAME, refusal
 
 
 def test_headers_of_the_flag_and_of_variables() -> None:
-    env = _KEY | {
+    env = KEY | {
         "OPENAI_CUSTOM_HEADERS": "X-Team: blue\nX-Route: a",
         "MEMCONFORM_JUDGE_HEADERS": "x-team: green",
     }
-    where = endpoint(_OPENAI, model_environment(("Authorization: Bearer canary-0123",), env))
+    where = endpoint(OPENAI_NAME, model_environment(("Authorization: Bearer canary-0123",), env))
     assert dict(where.headers) == {
         "x-team": "green", "X-Route": "a", "Authorization": "Bearer canary-0123",
     }  # fmt: skip
@@ -32,14 +29,14 @@ def test_headers_of_the_flag_and_of_variables() -> None:
         with pytest.raises(UsageError, match="--judge-header") as raised:
             model_environment((text,), {})
         assert raised.value.code == "bad_service_header"
-        error = refusal(_OPENAI, _KEY | {"OPENAI_CUSTOM_HEADERS": text})
+        error = refusal(OPENAI_NAME, KEY | {"OPENAI_CUSTOM_HEADERS": text})
         assert "OPENAI_CUSTOM_HEADERS" in error.message
 
 
 @pytest.mark.parametrize(
     ("name", "header", "version"),
     [
-        (_OPENAI, "AUTHORIZATION", ""),
+        (OPENAI_NAME, "AUTHORIZATION", ""),
         (ModelName("anthropic", "claude-haiku-4-5"), "X-API-Key", ""),
         (ModelName("azure", "m"), "Api-Key", "2024-10-21"),
     ],
@@ -59,7 +56,7 @@ def test_a_header_that_is_given_replaces_the_key_of_a_list_of_models_in_any_case
 
 def test_a_header_that_routes_is_part_of_the_caches_address_and_a_credential_is_not() -> None:
     def stable(*headers: str) -> str | None:
-        return endpoint(_OPENAI, model_environment(headers, _KEY)).stable_address
+        return endpoint(OPENAI_NAME, model_environment(headers, KEY)).stable_address
 
     assert stable() is None
     assert stable("X-Api-Key: one") is None
@@ -83,7 +80,7 @@ def test_a_header_of_http_itself_is_refused_with_the_reason(name: str) -> None:
         request_headers((text,))
     assert (judge.value.code, daemon.value.code) == ("bad_service_header", "bad_header")
     assert name in daemon.value.hint
-    variable = refusal(_OPENAI, _KEY | {"MEMCONFORM_JUDGE_HEADERS": text})
+    variable = refusal(OPENAI_NAME, KEY | {"MEMCONFORM_JUDGE_HEADERS": text})
     assert f"MEMCONFORM_JUDGE_HEADERS {name} cannot be given" in variable.message
 
 

@@ -9,13 +9,9 @@ from memconform.llm.settings import (
     endpoint,
 )
 from memconform.network import is_loopback, proxy_for
-from tests.unit.model_services import refusal
+from tests.unit.model_services import ANY_HOST, FAR, KEY, OPENAI_NAME, refusal
 
-_OPENAI = ModelName("openai", "m")
-_KEY = {"OPENAI_API_KEY": "sk-0123456789"}
 _PROXY = "http://proxy.example:3128"
-_ANY_HOST = "0.0.0.0"  # noqa: S104 - not bound to
-_FAR = "https://models.example/v1"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +19,7 @@ _FAR = "https://models.example/v1"
     [
         *((host, True) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST")),
         *((host, True) for host in ("ip6-localhost", "localhost.localdomain", "IP6-loopback")),
-        *((host, True) for host in ("a.localhost", "localhost.", "127.1", "0x7f.1", _ANY_HOST)),
+        *((host, True) for host in ("a.localhost", "localhost.", "127.1", "0x7f.1", ANY_HOST)),
         *((host, True) for host in ("2130706433", "::ffff:127.0.0.1", "::")),
         *((host, False) for host in ("128.0.0.1", "10.0.0.1", "localhost.example", "fe80::1")),
         *((host, False) for host in ("127.example", "1e100.net", "notlocalhost")),
@@ -51,7 +47,7 @@ def test_loopback_in_every_form(host: str, *, expected: bool) -> None:
     ],
 )
 def test_the_proxy_of_a_scheme(env: dict[str, str], expected: str | None) -> None:
-    proxy = proxy_for(_FAR, env)
+    proxy = proxy_for(FAR, env)
     assert (proxy and proxy.variable) == expected
     assert proxy is None or proxy.url == _PROXY
 
@@ -78,7 +74,7 @@ def test_the_proxy_of_a_scheme(env: dict[str, str], expected: str | None) -> Non
 )
 def test_no_proxy_in_every_form(entry: str, *, covered: bool) -> None:
     for variable in ("NO_PROXY", "no_proxy"):
-        proxy = proxy_for(_FAR, {"HTTPS_PROXY": _PROXY, variable: entry})
+        proxy = proxy_for(FAR, {"HTTPS_PROXY": _PROXY, variable: entry})
         assert (proxy is None) is covered
 
 
@@ -107,17 +103,17 @@ def test_no_proxy_covers_addresses_and_networks(host: str, entry: str, *, covere
     "value", ["http://", "http://h:99999", "gopher://h", "http://a b", "http://h\x00", "h:x"]
 )
 def test_an_invalid_proxy_is_named_only_where_it_would_be_used(value: str) -> None:
-    error = refusal(_OPENAI, _KEY | {"HTTPS_PROXY": value})
+    error = refusal(OPENAI_NAME, KEY | {"HTTPS_PROXY": value})
     assert error.code == "bad_proxy"
     assert "HTTPS_PROXY" in error.message
     assert "NO_PROXY=api.openai.com" in error.hint
     local = {"OPENAI_BASE_URL": "https://127.0.0.1:1/v1", "HTTPS_PROXY": value}
-    assert endpoint(_OPENAI, _KEY | local).proxy is None
-    assert endpoint(_OPENAI, _KEY | {"HTTPS_PROXY": value, "NO_PROXY": "*"}).proxy is None
+    assert endpoint(OPENAI_NAME, KEY | local).proxy is None
+    assert endpoint(OPENAI_NAME, KEY | {"HTTPS_PROXY": value, "NO_PROXY": "*"}).proxy is None
 
 
 def test_a_proxy_without_a_scheme_is_one_of_http() -> None:
-    proxy = proxy_for(_FAR, {"HTTPS_PROXY": "proxy.example:3128"})
+    proxy = proxy_for(FAR, {"HTTPS_PROXY": "proxy.example:3128"})
     assert proxy is not None
     assert proxy.url == _PROXY
 
