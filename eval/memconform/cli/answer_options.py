@@ -8,7 +8,7 @@ import click
 
 from memconform.bench.answering.arms import CONTROLS
 from memconform.cli import benchmark_options
-from memconform.cli.commands import OUTPUT, option
+from memconform.cli.commands import FOLDER, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.scoring.reader.passages import HistoryFormat, Speakers, Unit
 from memconform.scoring.reader.prompts import Method
@@ -147,7 +147,7 @@ rubric = benchmark_options.rubric(unless_given="longmemeval for LongMemEval, str
 hypotheses = option(
     "--hypotheses",
     group=OUTPUT,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Also write the answers of each arm to DIR/ARM.jsonl, for `judge` and for the authors'"
     " evaluate_qa.py.",

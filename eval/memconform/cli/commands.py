@@ -6,9 +6,11 @@ which `memconform --help` takes 70, and the others have no section for examples.
 
 import copy
 import inspect
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -99,6 +101,26 @@ def log_level_option(**attrs: Any) -> Option:  # noqa: ANN401 - click's signatur
         help="Minimum level of log lines on standard error.",
         **attrs,
     )
+
+
+class _Folder(click.Path):
+    """A folder that exists, or that can be made: no folder above it is a file."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        folder = Path(os.fsdecode(super().convert(value, param, ctx)))
+        for above in folder.parents:
+            if above.is_file():
+                self.fail(f"Directory {str(folder)!r} is below {str(above)!r}, a file.", param, ctx)
+        return folder
+
+
+FOLDER = _Folder(path_type=Path, file_okay=False)
+"""Type of an option that names a folder to write to."""
 
 
 class Command(click.Command):

@@ -9,7 +9,7 @@ import click
 import httpx
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
-from memconform.cli.commands import Command, option
+from memconform.cli.commands import FOLDER, Command, option
 from memconform.cli.options import quiet
 from memconform.datasets.download import (
     PinnedFile,
@@ -43,7 +43,7 @@ _to = option(
     "--to",
     "data",
     group=_SOURCES,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     envvar=DATA_VARIABLE,
     show_envvar=True,

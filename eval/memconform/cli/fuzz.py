@@ -1,11 +1,10 @@
 """`memconform fuzz`."""
 
 import re
-from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import FOLDER, OUTPUT, Command, option
 from memconform.cli.fuzz_options import DEFAULT_EXAMPLES, FuzzOptions
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import env, json_file, keep, log_level, quiet, schema, sdks
@@ -90,7 +89,7 @@ def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 @option(
     "--corpus",
     group=_REQUESTS,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Begin with the sequences of a folder, and add those that find something new.",
 )
@@ -106,7 +105,7 @@ def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     "--output",
     group=OUTPUT,
     aliases=("--into",),
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default="results/fuzz",
     metavar="DIR",
     help="Folder to write results to: the case of a disagreement.",

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from memconform.cli.commands import option
+from memconform.cli.commands import FOLDER, option
 from memconform.cli.judge_options import call_options, panel_options
-from memconform.cli.lme_values import CACHE_FOLDER, Duration
+from memconform.cli.lme_values import Duration
 
 _MODELS = "Models"
 
@@ -60,7 +60,7 @@ def model_options() -> tuple[Callable[[Any], Any], ...]:
         option(
             "--reader-cache-dir",
             group=_MODELS,
-            type=CACHE_FOLDER,
+            type=FOLDER,
             metavar="DIR",
             show_default="the cache of replies",
             help="Folder for the reader's replies.",
@@ -68,7 +68,7 @@ def model_options() -> tuple[Callable[[Any], Any], ...]:
         option(
             "--judge-cache-dir",
             group=_MODELS,
-            type=CACHE_FOLDER,
+            type=FOLDER,
             metavar="DIR",
             show_default="the cache of replies",
             help="Folder for the judges' replies.",

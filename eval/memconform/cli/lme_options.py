@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeVar, get_args
 
 import click
 
-from memconform.cli.commands import DAEMONS, OUTPUT, option
+from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
-from memconform.cli.lme_values import CACHE_FOLDER, SCOPES, SessionFilterChoice
+from memconform.cli.lme_values import SCOPES, SessionFilterChoice
 from memconform.cli.options import SECONDS, env, header, log_level, quiet, rank_by
 from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
@@ -172,7 +172,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--contextualise-cache-dir",
             group=_BRAIN,
-            type=CACHE_FOLDER,
+            type=FOLDER,
             metavar="DIR",
             show_default="the cache of replies",
             help="Folder for the replies of --contextualise.",
@@ -188,7 +188,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--brain-cache",
             group=_BRAIN,
-            type=click.Path(path_type=Path, file_okay=False),
+            type=FOLDER,
             metavar="DIR",
             show_default="brains/ in the user's cache folder",
             help="Folder of brains, by all that their documents depend on.",
@@ -322,7 +322,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--output",
             group=OUTPUT,
-            type=click.Path(path_type=Path, file_okay=False),
+            type=FOLDER,
             metavar="DIR",
             show_default="results/lme-<time>, or results/tri-lme-<time>",
             help="Folder to write results to. With that of an interrupted command, it is"

@@ -1,7 +1,6 @@
 """Types of the values of `memconform lme run` and `lme tri`, with the spellings of jeffs-brain."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import click
@@ -57,6 +56,3 @@ class Duration(click.ParamType[float]):
         if not 0 <= seconds <= self._MOST:
             self.fail(f"{text!r} is not between 0 and 24 hours.", param, ctx)
         return seconds
-
-
-CACHE_FOLDER = click.Path(path_type=Path, file_okay=False)

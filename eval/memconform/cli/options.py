@@ -12,7 +12,15 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from memconform.cli.commands import DAEMONS, ON_STDOUT, OUTPUT, SCORING, log_level_option, option
+from memconform.cli.commands import (
+    DAEMONS,
+    FOLDER,
+    ON_STDOUT,
+    OUTPUT,
+    SCORING,
+    log_level_option,
+    option,
+)
 from memconform.cli.export_options import split_export
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
@@ -23,7 +31,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 output = option(
     "--output",
     group=OUTPUT,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default="results",
     metavar="DIR",
     help="Folder to write results to.",

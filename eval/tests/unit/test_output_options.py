@@ -1,10 +1,12 @@
 """Options of one name have one meaning in every command."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
+import pytest
 
-from memconform.cli.commands import Option, walk
+from memconform.cli.commands import FOLDER, Option, walk
 from memconform.cli.main import cli
 
 _ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)
@@ -30,6 +32,19 @@ def test_output_is_a_folder_of_results_everywhere() -> None:
         default = shown if isinstance(shown, str) else str(option.default)
         assert default.startswith("results"), path
         assert "-o" not in option.opts, path
+
+
+def test_a_folder_to_write_to_is_not_below_a_file(tmp_path: Path) -> None:
+    """`--output FILE/results` ended in 70, after the dataset was read."""
+    for context, _ in walk(_ROOT):
+        for param in context.command.params:
+            if isinstance(param.type, click.Path) and not param.type.file_okay:
+                assert param.type is FOLDER or param.type.exists, (context.command_path, param.name)
+    (tmp_path / "file").touch()
+    for below in ("file", "file/a", "file/a/b"):
+        with pytest.raises(click.BadParameter, match="file"):
+            FOLDER.convert(str(tmp_path / below), None, None)
+    assert FOLDER.convert(str(tmp_path / "a/b"), None, None) == tmp_path / "a/b"
 
 
 def test_a_file_to_write_is_output_file_everywhere() -> None:
