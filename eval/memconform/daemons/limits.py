@@ -17,10 +17,10 @@ passed, and with 1 MB some failed as if the daemon was wrong. The build of `go` 
 _FILE_BYTES = 16 << 20
 """Size of one file: with 64 KiB no daemon could write its database, and with 4 MiB the record of a
 response was cut."""
-_MEMORY_BYTES = 384 << 20
+MEMORY_BYTES = 384 << 20
 """Address space of the smallest reference daemon, in Python: with 400 MB its searches worked, with
 200 MB they failed. Those in Go and TypeScript need more, so more is no reason to refuse."""
-_FAILED_MEMORY_BYTES = 1400 << 20
+ALL_MEMORY_BYTES = 1400 << 20
 """Address space with which all reference daemons worked: with 1,300 MB the one in Go ended in 3 of
 3 tries and with 1,400 MB in none; the one in TypeScript ended with 1,000 MB."""
 _CAUSED = frozenset(
@@ -71,7 +71,7 @@ def require_room(folder: Path, connections: int) -> None:
     Raises:
         UsageError: `disk_full`, `out_of_memory` or `too_few_files`.
     """
-    _require_disk_and_memory(folder, _MEMORY_BYTES)
+    _require_disk_and_memory(folder, MEMORY_BYTES)
     allow_files(connections, flag="")
 
 
@@ -90,7 +90,7 @@ def explained(error: MemconformError, folder: Path, *, managed: bool) -> Memconf
     if not (managed and isinstance(error, DaemonError) and _can_be_caused(error.code)):
         return error
     try:
-        _require_disk_and_memory(folder, _FAILED_MEMORY_BYTES)
+        _require_disk_and_memory(folder, ALL_MEMORY_BYTES)
     except UsageError as lack:
         hint = f"the likely cause: {lack.message}: {lack.hint}"
         hint += f"; or else {error.hint}" if error.hint else ""
@@ -118,7 +118,16 @@ def _require_disk_and_memory(folder: Path, memory: int) -> None:
             code="disk_full",
             hint="free space, or name another folder by --output",
         )
-    _require_file_size()
+    require_file_size()
+    require_memory(memory)
+
+
+def require_memory(memory: int) -> None:
+    """Refuse a limit of the address space below so many bytes.
+
+    Raises:
+        UsageError: `out_of_memory`.
+    """
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < memory:
         raise UsageError(
@@ -128,11 +137,16 @@ def _require_disk_and_memory(folder: Path, memory: int) -> None:
         )
 
 
-def _require_file_size() -> None:
+def require_file_size() -> None:
+    """Refuse a limit of file sizes with which no daemon can write its index.
+
+    Raises:
+        UsageError: `disk_full`.
+    """
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and limit < _FILE_BYTES:
         raise UsageError(
-            f"a file may have {limit >> 10:,} KiB, and daemons need {_FILE_BYTES >> 10:,}",
+            f"a file may have {limit >> 10:,} KiB, and daemons need {_FILE_BYTES >> 10:,} KiB",
             code="disk_full",
             hint="raise the limit (`ulimit -f unlimited`)",
         )

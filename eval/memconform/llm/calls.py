@@ -329,12 +329,8 @@ class Model:
                     self.provider.halt(self.name, error)
                 if not isinstance(error, TimeoutError):
                     raise
-                raise TransientError(
-                    f"{self.name} did not answer in time"
-                    if transmission.may_cost
-                    else f"no connection to {self.name} was made in time",
-                    code="llm_timeout",
-                ) from error
+                message = transmission.timeout_message(self.name)
+                raise TransientError(message, code="llm_timeout") from error
         self._settle(reserved, completion.usage, cost)
         if not completion.rejection and (cut := cut_fault(request, completion.usage)):
             return replace(completion, rejection=cut)

@@ -209,7 +209,7 @@ def _client_failure(
             hint="check the address, the key and the proxy that the environment's variables hold",
         )
     if transmission.sent and timed_out:
-        return TransientError(f"{name} did not answer in time", code="llm_timeout")
+        return TransientError(transmission.timeout_message(name), code="llm_timeout")
     if transmission.sent and not isinstance(error, library.APIConnectionError):
         message = f"{name} sent an unreadable reply: {_unreadable(cause)}"
         return TransientError(message, code="llm_bad_reply")

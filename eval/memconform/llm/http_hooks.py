@@ -30,16 +30,26 @@ class Transmission:
     """Whether a connection was made, to the service or to the proxy before it."""
     tunnelled: bool = False
     """Whether a proxy agreed to open a tunnel to the service."""
+    proxy: str = ""
+    """The proxy before the service, if there is one."""
 
     @property
     def may_cost(self) -> bool:
         """Whether a service may charge for the attempt."""
         return self.sent or not self.observed
 
-    def begin(self) -> None:
+    def begin(self, proxy: str = "") -> None:
         """Note that a request is about to be made by a client that has `EVENT_HOOKS`."""
+        self.proxy = proxy
         self.observed, self.tried, self.sent = True, False, False
         self.connected = self.tunnelled = False
+
+    def timeout_message(self, name: object) -> str:
+        """What a model did not do in time; a proxy may have held back what it answered."""
+        way = f"; it is asked by way of the proxy {self.proxy}" if self.proxy else ""
+        if self.may_cost:
+            return f"{name} did not answer in time{way}"
+        return f"no connection to {name} was made in time{way}"
 
     async def trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Take an event of httpcore's `trace` extension."""

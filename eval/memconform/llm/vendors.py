@@ -130,7 +130,7 @@ class OpenAIModel:
     ) -> Completion:
         import openai  # noqa: PLC0415 - see the module's docstring
 
-        current_transmission().begin()
+        current_transmission().begin(str(self._endpoint.proxy or ""))
         limit = output_limit(request, self._traits)
         parameters: dict[str, Any] = {accepted.limit: limit} | dict(self._traits.sampling)
         if request.schema is not None and self._traits.json_schema and accepted.schema:
@@ -194,7 +194,7 @@ class AnthropicModel:
     ) -> Completion:
         import anthropic  # noqa: PLC0415 - see the module's docstring
 
-        current_transmission().begin()
+        current_transmission().begin(str(self._endpoint.proxy or ""))
         limit = output_limit(request, self._traits)
         system = "\n\n".join(m.content for m in request.messages if m.role == "system")
         body: dict[str, Any] = dict(self._traits.sampling)

@@ -19,7 +19,15 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memconform.daemons.environment import PROXIES
-from memconform.daemons.limits import OTHER_FILES, nearest_existing, why_unwritable
+from memconform.daemons.limits import (
+    ALL_MEMORY_BYTES,
+    MEMORY_BYTES,
+    OTHER_FILES,
+    nearest_existing,
+    require_file_size,
+    require_memory,
+    why_unwritable,
+)
 from memconform.daemons.ports import accepts
 from memconform.datasets.sources import data_folder, known_sources
 from memconform.errors import DaemonError, MemconformError, UsageError, limit_error
@@ -92,6 +100,8 @@ async def check_machine(machine: Machine, output: Path) -> AsyncGenerator[Step, 
         "results": lambda: _folder(output, "--output"),
         "temporary files": lambda: _temporary(machine.env),
         "disk": lambda: _disk(machine, output),
+        "file sizes": _file_sizes,
+        "memory": _memory,
         "open files": lambda: _files(machine),
         "processes": _processes,
         "ports": lambda: _ports(machine),
@@ -223,6 +233,20 @@ def _disk(machine: Machine, output: Path) -> str:
                 hint="free space; `memconform cache prune` removes replies that are kept",
             )
     return ", ".join(dict.fromkeys(details)) + " free"
+
+
+def _file_sizes() -> str:
+    require_file_size()
+    return f"a file may have {_limit(resource.getrlimit(resource.RLIMIT_FSIZE)[0])} bytes"
+
+
+def _memory() -> str:
+    require_memory(MEMORY_BYTES)
+    try:
+        require_memory(ALL_MEMORY_BYTES)
+    except UsageError as error:
+        raise _warning(error.message, error.code, error.hint) from error
+    return f"a program may have {_limit(resource.getrlimit(resource.RLIMIT_AS)[0])} bytes"
 
 
 def _files(machine: Machine) -> str:

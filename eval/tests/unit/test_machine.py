@@ -1,5 +1,6 @@
 """`doctor` without an SDK, on machines that lack something."""
 
+import resource
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,6 +54,7 @@ async def test_a_machine_with_everything_has_no_fault(machine: Machine, tmp_path
     assert all("\n" not in step.detail and step.detail for step in steps.values())
     names = {"python", "git", "go", "node", "npm", "proxies", "certificates", "builds", "cache"}
     names |= {"downloads", "results", "temporary files", "disk", "open files", "processes"}
+    names |= {"file sizes", "memory"}
     assert steps.keys() == names | {"ports", "locale", "clock", "settings"}
     # A check looks; it makes no folder.
     assert _is_empty(tmp_path)
@@ -94,6 +96,36 @@ async def test_what_would_break_a_run_fails(
     assert step.error is not None
     assert step.is_needed
     assert says in render_error(step.error)
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "name", "is_needed"),
+    [
+        (resource.RLIMIT_FSIZE, 64 << 10, "file sizes", True),
+        (resource.RLIMIT_AS, 200 << 20, "memory", True),
+        (resource.RLIMIT_AS, 1000 << 20, "memory", False),
+    ],
+)
+async def test_a_limit_of_the_shell_that_fails_daemons_is_named(
+    machine: Machine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    size: int,
+    name: str,
+    *,
+    is_needed: bool,
+) -> None:
+    """`doctor` was green under `ulimit -f`, under which `conform` does not begin."""
+    whole = resource.getrlimit
+    monkeypatch.setattr(
+        "memconform.daemons.limits.resource.getrlimit",
+        lambda which: (size, size) if which == limit else whole(which),
+    )
+    step = (await _steps(machine, tmp_path))[name]
+    assert step.error is not None
+    assert step.is_needed is is_needed
+    assert "ulimit" in step.error.hint
 
 
 @pytest.mark.parametrize(

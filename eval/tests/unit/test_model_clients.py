@@ -21,11 +21,11 @@ from memconform.errors import ExitCode, UsageError
 from memconform.llm import calls
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession
+from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import HaltingError, LlmError, ModelUnusableError, ServiceDownError
 from memconform.llm.clients import anthropic_client, openai_client
 from memconform.llm.failures import translated
-from memconform.llm.http_hooks import Transmission
+from memconform.llm.http_hooks import Transmission, track_transmission
 from memconform.llm.names import ModelName
 from memconform.llm.services import model_checks
 from memconform.llm.settings import endpoint, model_environment
@@ -114,7 +114,8 @@ def _env(address: str, **more: str) -> dict[str, str]:
     } | more
 
 
-async def _ask(name: str, env: dict[str, str], *headers: str) -> str:
+@asynccontextmanager
+async def _opened(name: str, env: dict[str, str], *headers: str) -> AsyncIterator[Model]:
     policy = CallPolicy(deadline_s=60, cache="off", allow_unpriced=True)
     # Without replies to keep, no folder of the user is looked up.
     session = LlmSession(
@@ -124,11 +125,15 @@ async def _ask(name: str, env: dict[str, str], *headers: str) -> str:
         env=model_environment(headers, env),
     )
     try:
-        model = session.model(ModelName.parse(name, {}))
-        reply = await model.ask(judge_request(_QUESTION, "an answer"), parse_reply)
-        return reply.value.verdict
+        yield session.model(ModelName.parse(name, {}))
     finally:
         await session.aclose()
+
+
+async def _ask(name: str, env: dict[str, str], *headers: str) -> str:
+    async with _opened(name, env, *headers) as model:
+        reply = await model.ask(judge_request(_QUESTION, "an answer"), parse_reply)
+        return reply.value.verdict
 
 
 @pytest.mark.parametrize("name", _NAMES)
@@ -170,6 +175,29 @@ async def test_a_proxy_that_answers_with_a_page_is_named() -> None:
             await _ask("openai:gpt-4o-2024-08-06", env)
     error = raised.value
     assert f"{proxy.address} (HTTP_PROXY) may have answered so" in error.message
+
+
+@pytest.mark.parametrize(
+    ("observed", "says"), [(False, "did not answer in time"), (True, "no connection to openai:m")]
+)
+def test_a_proxy_that_holds_an_answer_back_is_named(*, observed: bool, says: str) -> None:
+    """A timeout was that of the service alone."""
+    waiting = Transmission(observed=observed, proxy="http://p:1 (HTTP_PROXY)")
+    message = waiting.timeout_message(ModelName.parse("openai:m", {}))
+    assert says in message
+    assert message.endswith("by way of the proxy http://p:1 (HTTP_PROXY)")
+
+
+@pytest.mark.parametrize("name", _NAMES)
+async def test_an_attempt_knows_the_proxy_that_it_passes(name: str) -> None:
+    request = judge_request(_QUESTION, "an answer")
+    async with _serving() as server:
+        for host, proxy in (("http://models.example", server.address), (server.address, "")):
+            env = _env(host, HTTP_PROXY=server.address)
+            async with _opened(name, env) as model:
+                with track_transmission() as transmission:
+                    await model.chat.complete(request, 60)
+            assert transmission.proxy == (f"{proxy} (HTTP_PROXY)" if proxy else "")
 
 
 def test_a_reply_that_lacks_a_field_is_described_without_the_words_of_python(
