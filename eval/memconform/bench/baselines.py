@@ -18,6 +18,7 @@ from memconform.bench.tasks import Task
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
+from memconform.measuring.observation import Observation
 from memconform.upstream.embedders import Embedder
 
 _Entry = tuple[str, Item]
@@ -173,7 +174,7 @@ class _BaselineIndex:
         latency_ms = (time.perf_counter() - started) * 1e3
         # Separate keys repeat an item's id as well, but are no entries of their own.
         repeated = tuple(entries) if self.official_items else ()
-        return SearchResult(tuple(ranking), latency_ms, entries=repeated)
+        return SearchResult(tuple(ranking), Observation(latency_ms=latency_ms), entries=repeated)
 
 
 def baseline_system(

@@ -1,15 +1,14 @@
 """What a daemon has ingested as an index: verification, searches and answers of the contract."""
 
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, MutableMapping
+from dataclasses import KW_ONLY, dataclass, replace
 
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.records import IndexRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
-from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError
+from memconform.client.failures import ContractViolatedError
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     DEEPEST,
@@ -17,34 +16,23 @@ from memconform.contract.core import (
     RetrievalParams,
     SearchRequest,
     SearchResponse,
-    score_rise,
 )
-from memconform.contract.skipped_stages import skipped_stage
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
-from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.verification import IndexChangedError
-from memconform.measuring.requirements import require_complete, require_strategy
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenMode:
-    """A mode in whose legs every document of an index was found."""
-
-    monitor: DaemonMonitor
-    """For the searches in this mode, which may be stuck while others are well."""
-    queries: QueryVerification
+from memconform.measuring.brain import ProvenBrain
+from memconform.measuring.observation import Observation
+from memconform.measuring.requirements import require_complete
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonIndex:
     """A brain that holds the haystacks; implements `AnsweringIndex`."""
 
-    client: ContractClient
-    modes: Mapping[Mode, ProvenMode]
+    modes: Mapping[Mode, ProvenBrain]
     unproven: MutableMapping[Mode, DaemonError]
     """Why the index is not, or no longer, proven in a mode."""
     reader: DaemonMonitor
@@ -52,15 +40,10 @@ class DaemonIndex:
     document_map: DocumentMap
     record: IndexRecord
     _: KW_ONLY
-    brain: str
     shared: bool
     """Whether it holds all haystacks, so that queries are filtered."""
-    auto_modes: tuple[Mode, ...] | None
-    """What the daemon may serve for mode auto."""
     answer_depth: int | None
     """Chunks from which its own reader answers each question; None if it is not asked."""
-    is_own: bool
-    """Whether it speaks the contract itself, without a dialect."""
 
     async def verify(self, mode: Mode | None) -> None:
         """Check that the index still holds every document, in the legs of a mode.
@@ -69,30 +52,22 @@ class DaemonIndex:
         the others are verified.
         """
         mode = mode or Mode.AUTO
-        proven = self.modes[mode]
-        if proven.monitor.halted is not None:
-            raise proven.monitor.halted
         try:
-            await proven.queries.verify()
+            await self.modes[mode].verify()
         except IndexChangedError as error:
             self.unproven[mode] = error
             raise
 
-    def _proven(self, strategy: Strategy) -> ProvenMode:
+    def _proven(self, strategy: Strategy) -> ProvenBrain:
         return self.modes[strategy.mode or Mode.AUTO]
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
-        client, proven = self.client, self._proven(strategy)
-        monitor = proven.monitor
-        if monitor.halted is not None:
-            raise monitor.halted
+        brain = self._proven(strategy)
         request = self._request(task, strategy)
         is_complete = True
-        try:
+        with brain.accounted():
             while True:
-                search = client.search(self.brain, request)
-                answer, timings = await monitor.call(search)
-                require_strategy(answer.trace, request, self.auto_modes)
+                answer, timings = await brain.search(request)
                 ranking = self.document_map.to_item_ranking(task, answer.chunks)
                 if not self._is_cut_short(task, request, answer, len(ranking)):
                     break
@@ -106,26 +81,14 @@ class DaemonIndex:
                     items, ranked = chunks, len(answer.chunks)
                 is_complete = require_complete(
                     (chunks, items), task.depth, request.top_k, answer,
-                    ranked=ranked, dialect=client.dialect,
+                    ranked=ranked, dialect=brain.client.dialect,
                 )  # fmt: skip
-        except CallError as error:
-            monitor.failed(error)
-            proven.queries.failed(error)
-            raise
-        monitor.answered()
         missed = set(task.query.gold).difference(ranking)
         if missed:
-            proven.queries.missed(self.document_map.paths(task.haystack, missed))
-        rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
+            brain.queries.missed(self.document_map.paths(task.haystack, missed))
         return SearchResult(
             ranking,
-            timings.done_ms,
-            answer.trace.search_ms,
-            timings.daemon_ms,
-            rises=rises,
-            skipped_stage=skipped_stage(answer.trace),
-            null_chunks=answer.was_null,
-            is_short=not is_complete,
+            Observation.of(answer, timings, is_complete=is_complete),
             memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
         )
 
@@ -134,9 +97,8 @@ class DaemonIndex:
 
         Its failures are those of a reader: they never count as failures of the daemon's search.
         """
-        client, monitor, proven = self.client, self.reader, self._proven(strategy)
-        if (halted := proven.monitor.halted or monitor.halted) is not None:
-            raise halted
+        self._proven(strategy).require_usable()
+        brain = replace(self._proven(strategy), monitor=self.reader)
         search = self._request(task, strategy)
         shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
         asked_at = to_date_time(task.query.question_date)
@@ -146,33 +108,21 @@ class DaemonIndex:
             reader_mode="augmented",
             **shared | {"question_date": to_rfc3339(asked_at) if asked_at else None},
         )
-        try:
-            asked, _ = await monitor.call(client.ask(self.brain, request))
-            require_strategy(asked.retrieve.trace, search, self.auto_modes)
+        with brain.accounted():
+            asked, _ = await brain.ask(request, search)
             # Chunks of another haystack, or of no document, are an error as in a search.
             ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
-            self._require_as_many(len(asked.retrieve.chunks), ranking, request.top_k, found)
-        except CallError as error:
-            monitor.failed(error)
-            proven.queries.failed(error)
-            raise
-        monitor.answered()
+            retrieved = len(asked.retrieve.chunks)
+            # With fewer chunks than it was asked for, a reader had all that there are. One with a
+            # dialect may not know how many that is; of it, only nothing at all is an error.
+            is_short = retrieved < request.top_k and len(ranking) < len(found.ranking)
+            if is_short and (brain.is_own or not ranking):
+                raise ContractViolatedError(
+                    "short_ranking",
+                    f"the reader retrieved {retrieved} chunks of {len(ranking)} items, and a search"
+                    f" finds {len(found.ranking)} items; {request.top_k} chunks were requested",
+                )
         return OwnAnswer(asked.text, ranking)
-
-    def _require_as_many(
-        self, chunks: int, ranking: Sequence[str], top_k: int, found: SearchResult
-    ) -> None:
-        """Raise CallError (`short_ranking`) if a reader had fewer items than a search finds.
-
-        With fewer chunks than it was asked for, a reader had all that there are. A daemon with a
-        dialect may not know how many it is asked for; of it, only nothing at all is an error.
-        """
-        if chunks < top_k and len(ranking) < len(found.ranking) and (self.is_own or not ranking):
-            raise ContractViolatedError(
-                "short_ranking",
-                f"the reader retrieved {chunks} chunks of {len(ranking)} items, and a search finds"
-                f" {len(found.ranking)} items; {top_k} chunks were requested",
-            )
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

@@ -3,16 +3,15 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memconform.bench.daemon_index import DaemonIndex, ProvenMode
+from memconform.bench.daemon_index import DaemonIndex
 from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem
-from memconform.client.failures import CallError, DaemonFailedError
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
@@ -20,9 +19,7 @@ from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import TIMEOUTS, DaemonMonitor
-from memconform.ingest.query_verification import QueryVerification
-from memconform.ingest.seeding import FilledBrain, SeededBrain, filled_brain
-from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.brain import OpenBrain, ProvenBrain, open_brain
 from memconform.measuring.daemon_session import DaemonSession, daemon_identity, daemon_session
 
 
@@ -142,23 +139,11 @@ class _RunningDaemon:
         answers = self.system.answer_depth is not None
         dates: Dates = "needed" if needed else "known" if answers else "none"
         document_map = DocumentMap(haystacks, dates=dates)
-        monitor = self.session.monitor
-        filling = filled_brain(
-            self.session.client,
-            self.system.runner,
-            self.session.daemon,
-            self.system.brain,
-            document_map,
-        )
-        async with AsyncExitStack() as stack:
-            try:
-                filled = await monitor.call(stack.enter_async_context(filling))
-            except (DaemonError, DaemonFailedError) as error:
-                raise await monitor.cause_of(error) from error
-            brains = await self._prove(filled)
-            proven = {mode: await self._proven(mode, seeded) for mode, seeded in brains.items()}
-            records = [seeded.record for seeded in brains.values()]
-            document_map.record_ingested(filled.documents)
+        opening = open_brain(self.session, self.system.runner, self.system.brain, document_map)
+        async with opening as brain:
+            proven = await self._prove(brain)
+            records = [each.seeded.record for each in proven.values()]
+            document_map.record_ingested(brain.filled.documents)
             record = IndexRecord(
                 system=self.system.name,
                 haystack="",
@@ -171,54 +156,36 @@ class _RunningDaemon:
                 else None,
             )
             yield DaemonIndex(
-                self.session.client,
                 proven,
                 self.unproven,
                 self.reader,
                 document_map,
                 record,
-                brain=self.system.brain,
                 shared=self.system.shared,
-                auto_modes=self.system.runner.auto_modes,
                 answer_depth=self.system.answer_depth,
-                is_own=self.system.runner.dialect is None,
             )
-        if self.session.monitor.halted is None:
-            # If this fails, the brain goes with the daemon's state or with the next seeding.
-            with suppress(CallError):
-                await self.session.client.delete_brain(self.system.brain)
 
-    async def _prove(self, filled: FilledBrain) -> dict[Mode, SeededBrain]:
+    async def _prove(self, brain: OpenBrain) -> dict[Mode, ProvenBrain]:
         """Prove an index in each mode that is not lost; one that is not proven is lost from now on.
 
         Raises:
             DaemonError: if the daemon died, or no mode is left.
         """
-        monitor = self.session.monitor
-        brains: dict[Mode, SeededBrain] = {}
+        proven: dict[Mode, ProvenBrain] = {}
         # One that embeds in the background has indexed everything once a mode with vectors is
         # proven, and the legs of that need no second proof.
         for mode in sorted(self.system.modes, key=lambda each: each is Mode.BM25):
             if mode in self.lost:
                 continue
             try:
-                brains[mode] = await monitor.call(filled.prove([mode]))
-            except (DaemonError, DaemonFailedError) as error:
-                cause = await monitor.cause_of(error)
-                if monitor.halted is not None:
-                    raise cause from error
-                self.unproven[mode] = cause
-        if not brains:
+                proven[mode] = await brain.prove(mode, monitor=self.monitors[mode])
+            except DaemonError as error:
+                if self.session.monitor.halted is not None:
+                    raise
+                self.unproven[mode] = error
+        if not proven:
             raise next(iter(self.lost.values()))
-        return brains
-
-    async def _proven(self, mode: Mode, seeded: SeededBrain) -> ProvenMode:
-        session = self.session
-        verifier = IndexVerifier(
-            session.client, session.daemon, seeded.counts, seeded, session.version
-        )
-        await verifier.begin()
-        return ProvenMode(self.monitors[mode], QueryVerification(verifier))
+        return proven
 
 
 def _size(folder: Path) -> int:

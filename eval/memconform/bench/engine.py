@@ -37,13 +37,13 @@ from memconform.bench.system import (
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange, record_exchanges
-from memconform.concurrency import InterruptedRunError, interruption, is_cancelled, work_through
+from memconform.concurrency import InterruptedRunError, interruption, is_cancelled
 from memconform.contract.wire import Mode
 from memconform.datasets.error_text import error_message
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.ingest.verification import IndexChangedError
+from memconform.measuring.engine import Measurement
 from memconform.records import Failure
 from memconform.redaction import hides
 from memconform.storage.append_only import AppendOnly
@@ -197,34 +197,30 @@ async def _run_mode(
     pending: Sequence[tuple[Strategy, list[Task]]],
 ) -> AsyncGenerator[BenchEvent, None]:
     """Ask what is pending in one mode; raises DaemonError if that cannot be measured."""
-    count = 0
-    for strategy, tasks in pending:
-        run_one = partial(_run_query, plan, indexed.system.name, indexed.index, strategy)
-        work = work_through(iter(_shuffled(plan, tasks)), run_one, plan.concurrency)
-        async with aclosing(work) as records:
-            async for record in records:
-                yield QueryFinished(record)
-                count += 1
-                if count % _VERIFY_EVERY == 0:
-                    async for event in _verify(indexed, mode):
-                        yield event
-    async for event in _verify(indexed, mode):
-        yield event
+    system = indexed.system
 
+    async def ask(trial: tuple[Strategy, Task]) -> QueryRecord:
+        return await _run_query(plan, system.name, indexed.index, *trial)
 
-async def _verify(indexed: _SystemIndex, mode: Mode | None) -> AsyncGenerator[BenchEvent, None]:
-    """Decide whether a mode's results so far count; raises DaemonError if they do not."""
-    system, haystack = indexed.system.name, indexed.haystack
-    strategies = _labels(indexed.system, mode)
-    try:
-        await indexed.index.verify(mode)
-    except IndexChangedError as error:
-        failure = Failure(code=error.code, message=error.message)
-        yield HaystackInvalidated(
-            IndexInvalidated(system=system, haystack=haystack, strategies=strategies, error=failure)
-        )
-        raise
-    yield HaystackVerified(IndexVerified(system=system, haystack=haystack, strategies=strategies))
+    measurement = Measurement(
+        ask=ask,
+        verify=partial(indexed.index.verify, mode),
+        scope=IndexVerified(
+            system=system.name, haystack=indexed.haystack, strategies=_labels(system, mode)
+        ),
+        concurrency=plan.concurrency,
+        verify_every=_VERIFY_EVERY,
+    )
+    batches = (((strategy, task) for task in _shuffled(plan, tasks)) for strategy, tasks in pending)
+    async with aclosing(measurement.run(batches)) as measured:
+        async for each in measured:
+            match each:
+                case QueryRecord():
+                    yield QueryFinished(each)
+                case IndexVerified():
+                    yield HaystackVerified(each)
+                case IndexInvalidated():
+                    yield HaystackInvalidated(each)
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:
@@ -265,8 +261,6 @@ async def _run_query(
         views={},
         searched=None if task.searched is None else len(task.searched),
         ranking=[],
-        latency_ms=None,
-        search_ms=None,
     )
     with record_exchanges() as exchanges:
         try:
@@ -281,13 +275,7 @@ async def _run_query(
             **answered,
             "views": task.views(result.entries or result.ranking),
             "ranking": list(result.ranking),
-            "latency_ms": result.latency_ms,
-            "search_ms": result.search_ms,
-            "daemon_ms": result.daemon_ms,
-            "rises": result.rises,
-            "skipped_stage": result.skipped_stage,
-            "null_chunks": result.null_chunks,
-            "is_short": result.is_short,
+            **dict(result.observed),
             "memories": list(result.memories) if task.wants_memories else None,
             "redacted": any(map(hides, result.memories)),
         }

@@ -109,4 +109,4 @@ class _LogIndex:
             )
         if task.candidates is not None and not task.candidates.issuperset(ranking):
             raise CallError("filter_ignored", "the log ranks items that the time range excludes")
-        return SearchResult(ranking, None, entries=tuple(entries))
+        return SearchResult(ranking, entries=tuple(entries))

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.measuring.observation import Observation
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Estimate
 from memconform.stats.paired_comparison import PairedComparison
@@ -93,7 +94,7 @@ class Relevance(Record):
     """Null in older results, and where items are scored."""
 
 
-class QueryRecord(Record):
+class QueryRecord(Observation):
     """The measurement of one query on one system with one strategy."""
 
     stage: Literal["query"] = "query"
@@ -110,19 +111,6 @@ class QueryRecord(Record):
     searched: int | None = None
     """How many items the ranking is made of; null in older results."""
     ranking: list[str]
-    latency_ms: float | None
-    search_ms: float | None
-    daemon_ms: float | None = None
-    """The longest time that the system says it took; null if it does not say, and in older
-    results."""
-    rises: bool = False
-    """Whether a score of the ranking rises, which `--rank-by position` accepts."""
-    is_short: bool = False
-    """Whether it ranks fewer items than there are, as a daemon with a dialect may."""
-    skipped_stage: str | None = None
-    """Which stage of its mode the search skipped, and why; null if it skipped none."""
-    null_chunks: bool = False
-    """Whether null was sent for the empty ranking, which violates core.search.shape."""
     memories: list[str] | None = None
     """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     redacted: bool = False

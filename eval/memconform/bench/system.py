@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from memconform.bench.records import IndexRecord, SystemRecord
@@ -11,6 +11,7 @@ from memconform.bench.tasks import Task
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
+from memconform.measuring.observation import Observation
 
 BASELINES = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 """Names of the in-process baselines."""
@@ -18,26 +19,13 @@ BASELINES = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The ranking and latency of one search."""
+    """What one search found."""
 
     ranking: tuple[str, ...]
     """Ids of items of the query's haystack, best first, each once."""
-    latency_ms: float | None
-    """From sending the request to the end of the answer; None if nobody measured it."""
-    search_ms: float | None = None
-    """The search time that the system itself reports."""
-    daemon_ms: float | None = None
-    """The longest time that the system says it took."""
+    observed: Observation = field(default_factory=Observation)
     entries: tuple[str, ...] = ()
     """The ranking with repeated ids, if the index contains an item several times."""
-    rises: bool = False
-    """Whether a score of the ranking rises."""
-    is_short: bool = False
-    """Whether it ranks fewer items than there are, as a daemon with a dialect may."""
-    skipped_stage: str | None = None
-    """Which stage of its mode the search skipped, and why; None if it skipped none."""
-    null_chunks: bool = False
-    """Whether null was sent for the empty ranking."""
     memories: tuple[str, ...] = ()
     """The texts that were returned, best first, if the task asks for memories."""
 

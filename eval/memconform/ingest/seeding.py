@@ -119,28 +119,22 @@ async def filled_brain(
 
 
 @asynccontextmanager
-async def adopted_brain(  # noqa: PLR0917 - what is expected, and where
-    client: ContractClient,
-    runner: SdkRunner,
-    daemon: Daemon,
-    brain: str,
-    corpus: Corpus,
-    modes: Iterable[Mode],
-) -> AsyncIterator[SeededBrain]:
-    """Prove that a brain which somebody else has filled holds exactly the documents of a corpus.
+async def adopted_brain(
+    client: ContractClient, runner: SdkRunner, daemon: Daemon, brain: str, corpus: Corpus
+) -> AsyncIterator["FilledBrain"]:
+    """A brain that somebody else has filled with exactly the documents of a corpus.
 
     Nothing is written.
 
     Raises:
         UsageError: if the documents cannot be read.
-        DaemonError: if the brain does not exist (`seed_failed`), has another number of documents
-            (`index_incomplete`), or does not find all of them (`not_searchable`).
+        DaemonError: if the brain does not exist (`seed_failed`), or has another number of documents
+            (`index_incomplete`).
     """
     with IngestedDocuments() as ingested:
         for document in corpus.documents():
             ingested.add(document, None)
-        filled = await _Seeder(client, runner, daemon, brain, ingested).adopt()
-        yield await filled.prove(modes)
+        yield await _Seeder(client, runner, daemon, brain, ingested).adopt()
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ class ControlRecords:
             # As in LongMemEval's own long-context runs, what has no room is the oldest.
             placed.sort(key=lambda each: each.date, reverse=True)
         hits = tuple(_hit(rank, each) for rank, each in enumerate(placed, start=1))
-        return retrieval_record(name, Retrieved(hits, None))
+        return retrieval_record(name, Retrieved(hits))
 
     def __contains__(self, name: object) -> bool:
         return name in self._questions

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
+from memconform.measuring.observation import Observation
 from memconform.records import Failure, Incident, Record
 from memconform.replay.brain import BrainRecord, IngestMode
 from memconform.replay.hits import DocumentKind
@@ -87,7 +88,7 @@ class HitRecord(Record):
     """Its first 200 characters."""
 
 
-class ReplayRetrieval(Record):
+class ReplayRetrieval(Observation):
     """What one question retrieved; it is journalled once the index was verified again."""
 
     stage: Literal["retrieval"] = "retrieval"
@@ -95,18 +96,6 @@ class ReplayRetrieval(Record):
     hits: list[HitRecord]
     texts: list[str]
     """Texts of the hits, as the reader sees them."""
-    latency_ms: float | None
-    search_ms: float | None
-    daemon_ms: float | None = None
-    """The longest time that the daemon says it took; null if it does not say."""
-    rises: bool = False
-    """Whether a score rises in a ranking, which `--rank-by position` accepts."""
-    skipped_stage: str | None = None
-    """Which stage of its mode the search skipped, and why; null if it skipped none."""
-    null_chunks: bool = False
-    """Whether `chunks` was null in a response that found nothing."""
-    is_short: bool = False
-    """Whether a search had fewer hits than there are, as one of a daemon with a dialect may."""
     answer: str | None = None
     """The answer of the daemon's own reader, or of the agent."""
     turns: int = 0

@@ -6,14 +6,16 @@ from contextlib import aclosing
 from pathlib import Path
 
 from memconform.client.failures import CallError
-from memconform.concurrency import work_through
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
+from memconform.ingest.records import IndexVerified
 from memconform.llm.chat import HaltingError
+from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
+from memconform.measuring.engine import Measurement
 from memconform.records import Failure
 from memconform.replay.agent import Agent
-from memconform.replay.daemon import BrainIndex, brain_index
+from memconform.replay.daemon import BrainIndex
 from memconform.replay.events import BrainIndexed, QuestionRetrieved
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import DaemonFacts
@@ -80,17 +82,12 @@ class PartRetrieval:
             rank_by=part.rank_by,
         ) as session:
             try:
-                async with brain_index(
-                    session,
-                    part.runner,
-                    plan.brain_name,
-                    plan.brain,
-                    placement=plan.placement,
-                    sessions=plan.sessions.paths,
-                    settings=plan.settings.retrieval,
-                    is_filled=plan.is_filled,
-                    again=plan.again,
-                ) as index:
+                async with open_brain(
+                    session, part.runner, plan.brain_name, plan.brain, is_filled=plan.is_filled
+                ) as brain:
+                    retrieval = plan.settings.retrieval
+                    proven = await brain.prove(retrieval.mode, again=plan.again)
+                    index = BrainIndex(proven, plan.placement, retrieval, plan.sessions.paths)
                     self.daemon.indexed(index.record)
                     self.daemon.measured(session)
                     self._journal.require_version(session.version)
@@ -110,25 +107,30 @@ class PartRetrieval:
             await index.require_filters_find(self._plan.brain.documents(), prefix)
 
     async def _ask_all(self, index: BrainIndex, emit: Callable[[QuestionRetrieved], None]) -> None:
-        unverified: list[ReplayRetrieval] = []
-
         async def ask(question: Question) -> ReplayRetrieval:
             return await self._ask(index, question)
 
-        # One at a time: latencies of concurrent requests contain each other. An agent waits for its
-        # model most of the time.
-        at_once = 1 if self._plan.agent is None else self._plan.concurrency
-        async with aclosing(work_through(iter(self._pending), ask, at_once)) as records:
-            async for record in records:
-                unverified.append(record)
-                emit(QuestionRetrieved(self._part.name, record.question))
-                if len(unverified) >= _VERIFY_EVERY:
-                    await self._accept(index, unverified)
-        await self._accept(index, unverified)
+        measurement = Measurement(
+            ask=ask,
+            verify=index.brain.verify,
+            scope=IndexVerified(),
+            # One at a time: latencies of concurrent requests contain each other. An agent waits for
+            # its model most of the time.
+            concurrency=1 if self._plan.agent is None else self._plan.concurrency,
+            verify_every=_VERIFY_EVERY,
+        )
+        unverified: list[ReplayRetrieval] = []
+        async with aclosing(measurement.run([iter(self._pending)])) as measured:
+            async for each in measured:
+                match each:
+                    case ReplayRetrieval():
+                        unverified.append(each)
+                        emit(QuestionRetrieved(self._part.name, each.question))
+                    case IndexVerified():
+                        self._accept(unverified)
 
-    async def _accept(self, index: BrainIndex, records: list[ReplayRetrieval]) -> None:
-        """Journal the records, once the index is seen to be what it was before them."""
-        await index.verify()
+    def _accept(self, records: list[ReplayRetrieval]) -> None:
+        """Journal the records, as the index was seen to be what it was before them."""
         self._journal.append([record for record in records if record.error is None])
         self.failed |= {r.question: r.error for r in records if r.error is not None}
         records.clear()
@@ -156,9 +158,7 @@ class PartRetrieval:
 
 
 def _failed(question: Question, failure: Failure) -> ReplayRetrieval:
-    return ReplayRetrieval(
-        question=question.id, hits=[], texts=[], latency_ms=None, search_ms=None, error=failure
-    )
+    return ReplayRetrieval(question=question.id, hits=[], texts=[], error=failure)
 
 
 def _new_folder(plan: ReplayPlan, part: Part) -> Path:

@@ -19,15 +19,9 @@ def retrieval_record(question: str, retrieved: Retrieved) -> ReplayRetrieval:
         question=question,
         hits=[hit_record(hit) for hit in retrieved.hits],
         texts=texts,
-        latency_ms=retrieved.latency_ms,
-        search_ms=retrieved.search_ms,
-        daemon_ms=retrieved.daemon_ms,
         answer=retrieved.answer,
-        rises=retrieved.rises,
-        skipped_stage=retrieved.skipped_stage,
-        null_chunks=retrieved.null_chunks,
-        is_short=retrieved.is_short,
         redacted=secret,
+        **dict(retrieved.observed),
     )
 
 

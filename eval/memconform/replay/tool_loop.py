@@ -7,6 +7,7 @@ from functools import partial
 from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
 from memconform.llm.chat import LlmError
+from memconform.measuring.observation import Observation
 from memconform.records import Failure
 from memconform.replay.agent import Agent
 from memconform.replay.agent_prompts import Tool, ToolCall
@@ -49,14 +50,17 @@ async def answer_with_tools(
     answer = await agent.answer(
         question.question, question.question_date, search, partial(error_message, question), calls
     )
+    observed = [each.observed for each in searches]
     retrieved = Retrieved(
         tuple(answer.hits),
-        sum(each.latency_ms or 0 for each in searches),
+        Observation(
+            latency_ms=sum(each.latency_ms or 0 for each in observed),
+            rises=any(each.rises for each in observed),
+            skipped_stage=next(filter(None, (each.skipped_stage for each in observed)), None),
+            null_chunks=any(each.null_chunks for each in observed),
+            is_short=any(each.is_short for each in observed),
+        ),
         answer=answer.answer,
-        rises=any(each.rises for each in searches),
-        skipped_stage=next(filter(None, (each.skipped_stage for each in searches)), None),
-        null_chunks=any(each.null_chunks for each in searches),
-        is_short=any(each.is_short for each in searches),
     )
     record = retrieval_record(question.id, retrieved)
     error = answer.failure

@@ -12,6 +12,7 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
+from memconform.measuring.brain import ProvenBrain
 from memconform.replay.agent_prompts import Tool
 from memconform.replay.daemon import BrainIndex
 from memconform.replay.documents import SharedBrain
@@ -34,6 +35,7 @@ class _Client:
         self.found = found
         self.begin = begin
         self.requests: list[SearchRequest] = []
+        self.dialect: str | None = None
 
     async def search(self, brain: str, request: SearchRequest) -> tuple[Any, Any]:
         assert brain == "b"
@@ -41,7 +43,8 @@ class _Client:
         if isinstance(self.found, Exception):
             raise self.found
         found = self.found if request.query.startswith(self.begin) else []
-        return SimpleNamespace(chunks=found), None
+        trace = SimpleNamespace(effective_mode=None, tuning=None)
+        return SimpleNamespace(chunks=found, trace=trace), None
 
 
 class _Monitor:
@@ -55,16 +58,16 @@ def _index(client: _Client, *, is_own: bool = True, **filters: str) -> BrainInde
     brain = SharedBrain()
     turns = (Turn("t", "user", "I moved to Lyon.", by_user=True),)
     brain.add(Conversation("q1", (Session("s1", "2023/05/30 (Tue) 23:40", turns),)))
+    documents = SimpleNamespace(paths=[_SESSION, _FACT])
+    client.dialect = None if is_own else "theirs"
     stubs: dict[str, Any] = {
-        "session": SimpleNamespace(client=client, monitor=_Monitor()),
-        "seeded": SimpleNamespace(documents=SimpleNamespace(paths=[_SESSION, _FACT])),
-        "verification": None,
+        "client": client,
+        "monitor": _Monitor(),
+        "seeded": SimpleNamespace(documents=documents),
+        "queries": None,
     }
     return BrainIndex(
-        **stubs,
-        auto_modes=None,
-        is_own=is_own,
-        brain="b",
+        ProvenBrain(**stubs, name="b", auto_modes=None),
         placement=Placement(brain.sessions, "p"),
         settings=RETRIEVAL.model_copy(update=filters),
         sessions=brain.paths,

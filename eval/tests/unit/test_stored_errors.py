@@ -24,7 +24,7 @@ class _Index:
 
 async def _stored(text: str) -> dict[str, Any]:
     index = cast("AnsweringIndex", _Index(text))
-    found = SearchResult((), None)
+    found = SearchResult(())
     return dict(await engine._answer(index, cast("Strategy", None), _TASK, found))
 
 

@@ -28,6 +28,7 @@ from memconform.daemons.tasks import finish
 from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
+from memconform.measuring.observation import Observation
 from memconform.storage.folders import DaemonFolder
 from memconform.storage.sink import redact_file
 from memconform.storage.temporary import temporary_folder
@@ -256,7 +257,11 @@ class _AdapterIndex:
         """All memories that the adapter returns; it is not told how many are wanted."""
         del strategy
         reply = await self.connection.call("search", list(task.query.tags), task.query.question)
-        return SearchResult((), float(reply["took_ms"]), memories=tuple(reply["memories"]))
+        return SearchResult(
+            (),
+            Observation(latency_ms=float(reply["took_ms"])),
+            memories=tuple(reply["memories"]),
+        )
 
     async def verify(self, _: Mode | None) -> None:
         """Check that its process lives; what it stored is not known to anyone else."""

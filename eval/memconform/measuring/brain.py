@@ -1,0 +1,154 @@
+"""A brain of a daemon that is filled, proven, searched and verified again."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError, DaemonFailedError
+from memconform.client.stream import AskResult
+from memconform.client.timings import Timings
+from memconform.contract.ask import AskRequest
+from memconform.contract.core import SearchRequest, SearchResponse
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import DaemonError
+from memconform.ingest.documents import Corpus
+from memconform.ingest.monitor import DaemonMonitor
+from memconform.ingest.query_verification import QueryVerification
+from memconform.ingest.seeding import FilledBrain, SeededBrain, adopted_brain, filled_brain
+from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.daemon_session import DaemonSession
+from memconform.measuring.requirements import require_strategy
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenBrain:
+    """A brain in which every document was found, in the legs of one mode."""
+
+    client: ContractClient
+    monitor: DaemonMonitor
+    """For the calls that it is asked: those in one mode may be stuck while others are well."""
+    seeded: SeededBrain
+    queries: QueryVerification
+    name: str
+    auto_modes: tuple[Mode, ...] | None
+    """What the daemon may serve for mode auto; None leaves the choice to it."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the daemon speaks the contract itself, without a dialect."""
+        return self.client.dialect is None
+
+    def require_usable(self) -> None:
+        """Raise DaemonError if nothing more can be measured."""
+        if self.monitor.halted is not None:
+            raise self.monitor.halted
+
+    @contextmanager
+    def accounted(self) -> Iterator[None]:
+        """Account for the question that the block asks, and for the checks of what came back.
+
+        A failure counts against the daemon, and some cast doubt on the index; an answer clears it.
+
+        Raises:
+            DaemonError: if nothing more can be measured; nothing is asked then.
+            CallError: from the block.
+        """
+        self.require_usable()
+        try:
+            yield
+        except CallError as error:
+            self.monitor.failed(error)
+            self.queries.failed(error)
+            raise
+        self.monitor.answered()
+
+    async def search(self, request: SearchRequest) -> tuple[SearchResponse, Timings]:
+        """Search; raises CallError if that fails, or in another mode or tuning than requested."""
+        answer, timings = await self.monitor.call(self.client.search(self.name, request))
+        require_strategy(answer.trace, request, self.auto_modes)
+        return answer, timings
+
+    async def ask(self, request: AskRequest, search: SearchRequest) -> tuple[AskResult, Timings]:
+        """Ask the daemon's own reader, which is to retrieve as `search` does; raises as that."""
+        answer, timings = await self.monitor.call(self.client.ask(self.name, request))
+        require_strategy(answer.retrieve.trace, search, self.auto_modes)
+        return answer, timings
+
+    async def verify(self) -> None:
+        """Check that the index still holds every document.
+
+        Raises:
+            DaemonError: if it does not, or the daemon is dead or stuck.
+        """
+        self.require_usable()
+        await self.queries.verify()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBrain:
+    """A brain that holds as many documents as it should, and of which nothing is proven yet."""
+
+    session: DaemonSession
+    runner: SdkRunner
+    filled: FilledBrain
+    name: str
+
+    async def prove(
+        self, mode: Mode, *, monitor: DaemonMonitor | None = None, again: str = "--resume"
+    ) -> ProvenBrain:
+        """Prove that every document is found in a mode.
+
+        Args:
+            mode: as it will be searched in.
+            monitor: for its searches; None for that of the session.
+            again: what asks questions again whose results do not count.
+
+        Raises:
+            DaemonError: if one is not found, or the daemon died, which its session's monitor says.
+        """
+        session = self.session
+        try:
+            seeded = await session.monitor.call(self.filled.prove([mode]))
+        except (DaemonError, DaemonFailedError) as error:
+            raise await session.monitor.cause_of(error) from error
+        verifier = IndexVerifier(
+            session.client, session.daemon, seeded.counts, seeded, session.version
+        )
+        await verifier.begin()
+        return ProvenBrain(
+            session.client,
+            monitor or session.monitor,
+            seeded,
+            QueryVerification(verifier, again),
+            self.name,
+            self.runner.auto_modes,
+        )
+
+
+@asynccontextmanager
+async def open_brain(
+    session: DaemonSession, runner: SdkRunner, name: str, corpus: Corpus, *, is_filled: bool = False
+) -> AsyncIterator[OpenBrain]:
+    """Fill a brain with a corpus, or compare one that `is_filled` with it, which then stays.
+
+    One that was filled here is deleted on exit without an error; after one it stays until it is
+    filled again.
+
+    Raises:
+        UsageError: if the documents cannot be read.
+        DaemonError: if the daemon dies, refuses or miscounts the documents.
+    """
+    opening = adopted_brain if is_filled else filled_brain
+    brain = opening(session.client, runner, session.daemon, name, corpus)
+    async with AsyncExitStack() as stack:
+        try:
+            filled = await session.monitor.call(stack.enter_async_context(brain))
+        except (DaemonError, DaemonFailedError) as error:
+            raise await session.monitor.cause_of(error) from error
+        yield OpenBrain(session, runner, filled, name)
+    if session.monitor.halted is None and not is_filled:
+        # If this fails, the brain goes with the daemon's state or with the next seeding.
+        with suppress(CallError):
+            await session.client.delete_brain(name)

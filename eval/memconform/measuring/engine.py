@@ -1,0 +1,66 @@
+"""Asks the questions of an index, and verifies the index between them and at their end."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from memconform.concurrency import work_through
+from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.ingest.verification import IndexChangedError
+from memconform.records import Failure
+
+Statement = IndexVerified | IndexInvalidated
+"""Whether the records before it count, as far as it covers them."""
+
+_Trial = TypeVar("_Trial")
+_Measured = TypeVar("_Measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement(Generic[_Trial, _Measured]):
+    """What is asked of one index, and how often the index is verified meanwhile."""
+
+    ask: Callable[[_Trial], Awaitable[_Measured]]
+    """Makes a trial; raises DaemonError if nothing more can be measured."""
+    verify: Callable[[], Awaitable[None]]
+    """Checks that the index is what it was; raises DaemonError (IndexChangedError) if not."""
+    scope: IndexVerified
+    """What its verifications cover."""
+    concurrency: int
+    verify_every: int
+    """Trials between two verifications; a resume repeats at most this many."""
+
+    async def run(
+        self, batches: Iterable[Iterator[_Trial]]
+    ) -> AsyncGenerator[_Measured | Statement, None]:
+        """Yield what each trial measured, and what the verifications say of those before them.
+
+        Trials of one batch may overlap, those of two never do. A journal that stores what is
+        yielded in that order says which measurements count, whenever it ends.
+
+        Raises:
+            DaemonError: if nothing more can be measured; if the index has changed, after the
+                statement that says so.
+        """
+        count = 0
+        for batch in batches:
+            async with aclosing(work_through(batch, self.ask, self.concurrency)) as measured:
+                async for each in measured:
+                    yield each
+                    count += 1
+                    if count % self.verify_every == 0:
+                        async for statement in self._verified():
+                            yield statement
+        async for statement in self._verified():
+            yield statement
+
+    async def _verified(self) -> AsyncGenerator[Statement, None]:
+        try:
+            await self.verify()
+        except IndexChangedError as error:
+            failure = Failure(code=error.code, message=error.message)
+            covered = self.scope.model_dump(include={"system", "haystack", "strategies"})
+            yield IndexInvalidated(**covered, error=failure)
+            raise
+        yield self.scope
