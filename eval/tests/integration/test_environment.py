@@ -124,7 +124,7 @@ _SAMPLED = [*((_BROAD, name) for name in _SOME), (_STARTING, "datasets list")]
 _ENDING = [(row, end) for row in rows() for end in row.ends]
 
 
-_ONE_IN = 16
+_ONE_IN = 32
 """CI calls one command in so many under each blanket, always the same; the others run by night."""
 
 

@@ -146,7 +146,8 @@ def test_more_pairs_ask_for_more_evidence() -> None:
 
 @pytest.mark.parametrize("tests", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_no_small_set_is_too_small_for_a_verdict(tests: int) -> None:
-    for n in range(1, 26):
+    # Several comparisons differ from one by Holm's factor alone: fewer sizes show it.
+    for n in range(1, 26, tests):
         for b in range(n + 1):
             for c in range(n + 1 - b):
                 counts = Counts(both=n - b - c, first_only=b, second_only=c, same=False)
