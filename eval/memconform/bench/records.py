@@ -8,6 +8,7 @@ from pydantic import Field
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.observation import Observation
+from memconform.measuring.validity import Place
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Estimate
 from memconform.stats.paired_comparison import PairedComparison
@@ -127,6 +128,16 @@ class QueryRecord(Observation):
     @property
     def cluster_name(self) -> str:
         return self.haystack if self.cluster is None else self.cluster
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it measures."""
+        return self.system, self.strategy, self.query
+
+    @property
+    def place(self) -> Place:
+        """In which index, and how it was searched."""
+        return Place(self.system, self.haystack, self.strategy)
 
 
 JournalRecord = IndexRecord | IndexVerified | QueryRecord | IndexInvalidated

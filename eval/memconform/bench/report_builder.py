@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from memconform.bench.ceilings import above_ceilings, ceilings
 from memconform.bench.chance import chance_levels
-from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
@@ -25,7 +24,8 @@ from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.system_agreement import compare_systems
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.records import Failure, Incident
+from memconform.measuring.validity import Validity
+from memconform.records import Incident
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
@@ -48,8 +48,7 @@ class BenchReportBuilder:
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
         self._texts = ReturnedTexts()
-        self._unverified: set[tuple[str, str, str]] = set()
-        """Keys of queries whose index was not verified afterwards."""
+        self._validity = Validity[tuple[str, str, str]]()
         self._indexes: dict[tuple[str, str], IndexRecord] = {}
         self._incidents: dict[str, MemconformError] = {}
         self._lost: dict[tuple[str, str], MemconformError] = {}
@@ -67,17 +66,10 @@ class BenchReportBuilder:
             case IndexRecord():
                 self._indexes[record.system, record.haystack] = record
             case QueryRecord():
-                key = (record.system, record.strategy, record.query)
-                self._queries[key] = self._texts.put(key, record)
-                self._unverified.add(key)
-            case IndexVerified():
-                self._unverified -= {
-                    key for key in self._unverified if in_index(self._queries[key], record)
-                }
-            case IndexInvalidated():
-                for key, query in self._queries.items():
-                    if in_index(query, record):
-                        self._queries[key] = query.model_copy(update={"error": record.error})
+                self._queries[record.key] = self._texts.put(record.key, record)
+                self._validity.measured(record.key, record.place)
+            case IndexVerified() | IndexInvalidated():
+                self._validity.stated(record)
 
     def halt(self, system: str, error: MemconformError) -> None:
         """Record the error that ended a system's measurements."""
@@ -98,12 +90,10 @@ class BenchReportBuilder:
         Raises:
             ResultsError: if it cannot be written (`results_unwritable`).
         """
-        unverified = Failure(
-            code="index_not_proven", message="the index was not verified after this query"
-        )
-        for key in self._unverified:
-            if self._queries[key].error is None:
-                self._queries[key] = self._queries[key].model_copy(update={"error": unverified})
+        for key, query in self._queries.items():
+            failure = self._validity.failure(key)
+            if failure is not None and query.error is None:
+                self._queries[key] = query.model_copy(update={"error": failure})
         report = self._report()
         with replacing(folder.result) as target:
             queries = (self._texts.restored(*each) for each in self._queries.items())

@@ -62,30 +62,42 @@ class SeedRecord(Record):
     """Whether the brain carries this run's token, which reveals reseeding by another run."""
 
 
-class IndexVerified(Record):
-    """The index was found complete, so the attempts up to here count as measurements."""
+class IndexStatement(Record):
+    """What is known of an index, and for which measurements."""
 
-    stage: Literal["proved"] = "proved"
+    stage: str
+    """First, by which a journal's statements are found."""
     system: str = ""
     """The system of a bench; empty for a run, which has only one."""
     haystack: str = ""
     """The haystack of a bench; empty if one index holds them all."""
     strategies: list[str] | None = None
-    """For a bench: the strategies in whose mode it was verified; null covers all."""
+    """For a bench: the strategies in whose mode it was looked at; null covers all."""
     attempts: int | None = None
     """For a run: how many attempts of the journal are covered; later ones ended too late."""
+
+    def is_of(self, system: str, haystack: str) -> bool:
+        """Whether it is about an index."""
+        return system == self.system and self.haystack in ("", haystack)
+
+    def covers(self, system: str, haystack: str, strategy: str) -> bool:
+        """Whether it is about what a strategy found in an index."""
+        is_covered = self.strategies is None or strategy in self.strategies
+        return is_covered and self.is_of(system, haystack)
+
+
+class IndexVerified(IndexStatement):
+    """The index was found complete, so the measurements up to here count."""
+
+    stage: Literal["proved"] = "proved"
     reproof: bool = True
     """False if only counts were compared; a run with proofs does not adopt such attempts."""
 
 
-class IndexInvalidated(Record):
-    """The index is in doubt, so attempts since its last verification are not measurements."""
+class IndexInvalidated(IndexStatement):
+    """The index is in doubt, so measurements in it do not count."""
 
     stage: Literal["spoilt"] = "spoilt"
-    system: str = ""
-    haystack: str = ""
-    strategies: list[str] | None = None
-    attempts: int | None = None
     since: int | None = None
     """For a run: the first attempt affected, if it had been verified before."""
     error: Failure

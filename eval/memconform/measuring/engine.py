@@ -8,10 +8,8 @@ from typing import Generic, TypeVar
 from memconform.concurrency import work_through
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
+from memconform.measuring.validity import Statement
 from memconform.records import Failure
-
-Statement = IndexVerified | IndexInvalidated
-"""Whether the records before it count, as far as it covers them."""
 
 _Trial = TypeVar("_Trial")
 _Measured = TypeVar("_Measured")

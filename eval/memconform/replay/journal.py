@@ -1,21 +1,29 @@
 """What an SDK has retrieved, kept so that a killed replay goes on where it ended."""
 
-from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.contract.core import Version
 from memconform.errors import UsageError
-from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
+from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.measuring.validity import Place, Statement, Validity
+from memconform.replay.records import JOURNAL_SCHEMA, ReplayJournalHeader, ReplayRetrieval
 from memconform.storage.append_only import AppendOnly, whole_lines
+
+
+@cache
+def _reader() -> TypeAdapter[ReplayRetrieval | Statement]:
+    return TypeAdapter(Annotated[ReplayRetrieval | Statement, Field(discriminator="stage")])
 
 
 class RetrievalJournal:
     """Records of one SDK, in one file for each time that it was started.
 
-    A record is appended once the index was verified after it. Records are read back from the file:
-    their texts may be half of the harness's memory.
+    A record counts once a statement that the index is whole has followed it. Records are read back
+    from the file: their texts may be half of the harness's memory.
     """
 
     def __init__(self, folder: Path, header: ReplayJournalHeader) -> None:
@@ -23,51 +31,65 @@ class RetrievalJournal:
 
         Raises:
             UsageError: if a file is none of this SDK's journals (`journal_unreadable`), or one of
-                another build or other settings (`resume_mismatch`).
+                another build, other settings or an older version (`resume_mismatch`).
         """
         self._folder = folder
         self._header = header
-        self._places: dict[str, tuple[Path, int]] = {}
+        self._earlier: dict[str, tuple[Path, int]] = {}
+        """Where the records are that counted when their file ended."""
+        self._places: dict[str, int] = {}
+        """Where they are in the file of this start."""
+        self._validity = Validity[str]()
         self._redacted: dict[str, ReplayRetrieval] = {}
-        """Records whose texts the file has masked."""
+        """Records of this start whose texts the file has masked."""
         self._file: AppendOnly | None = None
         self.version: str | None = None
         """Version of the daemon that was asked last."""
-        self._earlier = sorted(folder.glob("*.jsonl"))
-        for path in self._earlier:
+        self._files = sorted(folder.glob("*.jsonl"))
+        for path in self._files:
             self._read(path)
 
     def __contains__(self, question: object) -> bool:
-        return question in self._places or question in self._redacted
+        return question in self._earlier or self._validity.counts(str(question))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._earlier) + sum(map(self._validity.counts, self._places))
 
     def __getitem__(self, question: str) -> ReplayRetrieval:
         """The record of a question; raises KeyError without one."""
         if question in self._redacted:
             return self._redacted[question]
-        path, offset = self._places[question]
+        path, offset = (
+            (self._opened().path, self._places[question])
+            if question in self._places
+            else self._earlier[question]
+        )
         with path.open("rb") as file:
             file.seek(offset)
             return ReplayRetrieval.model_validate_json(file.readline())
 
-    def append(self, records: Sequence[ReplayRetrieval]) -> None:
-        """Add records; raises ResultsError if they cannot be written (`journal_unwritable`)."""
+    def append(self, record: ReplayRetrieval) -> None:
+        """Add a record; raises ResultsError if it cannot be written (`journal_unwritable`)."""
+        [offset] = self._opened().append(record)
+        if record.error is None:
+            self._places[record.question] = offset
+            self._validity.measured(record.question, Place())
+            if record.redacted:
+                self._redacted[record.question] = record
+
+    def state(self, statement: Statement) -> None:
+        """Add whether the records of this start count; raises as `append`."""
+        self._opened().append(statement)
+        self._validity.stated(statement)
+
+    def _opened(self) -> AppendOnly:
         if self._file is None:
             # Not their count: a damaged one may have been deleted, as the hint says.
-            numbers = [int(each.stem) for each in self._earlier if each.stem.isdecimal()]
+            numbers = [int(each.stem) for each in self._files if each.stem.isdecimal()]
             path = self._folder / f"{max(numbers, default=0) + 1:03}.jsonl"
             self._file = AppendOnly(path)
             self._file.append(self._header.model_copy(update={"version": self.version}))
-        if not records:
-            return
-        offsets = self._file.append(*records)
-        for record, offset in zip(records, offsets, strict=True):
-            if record.redacted:
-                self._redacted[record.question] = record
-            else:
-                self._places[record.question] = (self._file.path, offset)
+        return self._file
 
     def require_version(self, version: Version | None) -> None:
         """Note the version of the daemon that is asked from now on.
@@ -76,7 +98,7 @@ class RetrievalJournal:
             UsageError: if another version answered what was recorded before (`resume_mismatch`).
         """
         reported = version.version if version else None
-        if self._places and reported != self.version:
+        if self._earlier and reported != self.version:
             raise UsageError(
                 f"{self._header.sdk} was version {self.version} when the replay began, and is"
                 f" {reported} now",
@@ -91,23 +113,37 @@ class RetrievalJournal:
             self._file.close({"stage": "footer", "ended": ended})
 
     def _read(self, path: Path) -> None:
-        offset = 0
+        offset, places, validity = 0, dict[str, int](), Validity[str]()
         try:
             for offset, line in whole_lines(path):
                 if not offset:
                     self._require_same(path, ReplayJournalHeader.model_validate_json(line))
                     continue
-                record = ReplayRetrieval.model_validate_json(line)
-                if record.error is None and not record.redacted:
-                    self._places[record.question] = (path, offset)
+                match _reader().validate_json(line):
+                    case ReplayRetrieval(error=None, redacted=False) as record:
+                        places[record.question] = offset
+                        validity.measured(record.question, Place())
+                    case IndexVerified() | IndexInvalidated() as statement:
+                        validity.stated(statement)
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is damaged at byte {offset}",
                 code="journal_unreadable",
                 hint="delete it: its questions are asked again, and no model is called for that",
             ) from error
+        self._earlier |= {
+            question: (path, place)
+            for question, place in places.items()
+            if validity.counts(question)
+        }
 
     def _require_same(self, path: Path, header: ReplayJournalHeader) -> None:
+        if header.schema_version != JOURNAL_SCHEMA:
+            raise UsageError(
+                f"{path} was written by an older version of memconform, which is not continued",
+                code="resume_mismatch",
+                hint="give another --output, or continue it with that version",
+            )
         self.version = header.version
         if header.model_copy(update={"version": None}) != self._header:
             raise UsageError(

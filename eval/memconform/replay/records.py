@@ -23,7 +23,7 @@ RESULT_SCHEMA: Literal["memconform/lme-result@1"] = "memconform/lme-result@1"
 MANIFEST_SCHEMA: Literal["memconform/lme-manifest@1"] = "memconform/lme-manifest@1"
 PARITY_SCHEMA: Literal["memconform/lme-parity@1"] = "memconform/lme-parity@1"
 EXTRACT_SCHEMA: Literal["memconform/lme-extract@1"] = "memconform/lme-extract@1"
-JOURNAL_SCHEMA: Literal["memconform/lme-journal@1"] = "memconform/lme-journal@1"
+JOURNAL_SCHEMA: Literal["memconform/lme-journal@2"] = "memconform/lme-journal@2"
 
 EndpointStyle = Literal["retrieve-only", "full"]
 """`/search`, and our reader answers; or `/ask`, and the daemon's own reader does."""
@@ -89,7 +89,7 @@ class HitRecord(Record):
 
 
 class ReplayRetrieval(Observation):
-    """What one question retrieved; it is journalled once the index was verified again."""
+    """What one question retrieved; it counts once the index was verified again."""
 
     stage: Literal["retrieval"] = "retrieval"
     question: str
@@ -111,7 +111,7 @@ class ReplayJournalHeader(Record):
     """The first line of an SDK's journal."""
 
     stage: Literal["header"] = "header"
-    schema_version: Literal["memconform/lme-journal@1"] = JOURNAL_SCHEMA
+    schema_version: Literal["memconform/lme-journal@1", "memconform/lme-journal@2"] = JOURNAL_SCHEMA
     sdk: str
     identity: str
     """Digest of the daemon's build, variables and upstream."""

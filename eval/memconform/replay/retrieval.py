@@ -8,7 +8,7 @@ from pathlib import Path
 from memconform.client.failures import CallError
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
-from memconform.ingest.records import IndexVerified
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.llm.chat import HaltingError
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
@@ -119,21 +119,16 @@ class PartRetrieval:
             concurrency=1 if self._plan.agent is None else self._plan.concurrency,
             verify_every=_VERIFY_EVERY,
         )
-        unverified: list[ReplayRetrieval] = []
         async with aclosing(measurement.run([iter(self._pending)])) as measured:
             async for each in measured:
                 match each:
                     case ReplayRetrieval():
-                        unverified.append(each)
+                        self._journal.append(each)
+                        if each.error is not None:
+                            self.failed[each.question] = each.error
                         emit(QuestionRetrieved(self._part.name, each.question))
-                    case IndexVerified():
-                        self._accept(unverified)
-
-    def _accept(self, records: list[ReplayRetrieval]) -> None:
-        """Journal the records, as the index was seen to be what it was before them."""
-        self._journal.append([record for record in records if record.error is None])
-        self.failed |= {r.question: r.error for r in records if r.error is not None}
-        records.clear()
+                    case IndexVerified() | IndexInvalidated():
+                        self._journal.state(each)
 
     async def _ask(self, index: BrainIndex, question: Question) -> ReplayRetrieval:
         plan = self._plan

@@ -13,6 +13,7 @@ from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import ExitCode, UsageError
+from memconform.ingest.records import IndexVerified
 from memconform.measuring.requirements import require_complete
 from memconform.replay.arbitration import _kappa
 from memconform.replay.comparison import compare_sdks
@@ -98,7 +99,8 @@ def test_a_continued_replay_refuses_another_version_of_the_daemon(tmp_path: Path
     first = RetrievalJournal(tmp_path, header)
     first.require_version(Version(name="d", version="1.0", contract="1"))
     record = ReplayRetrieval(question="q1", hits=[], texts=[], latency_ms=1.0, search_ms=None)
-    first.append([record])
+    first.append(record)
+    first.state(IndexVerified())
     first.close("killed")
     again = RetrievalJournal(tmp_path, header)
     assert again.version == "1.0"

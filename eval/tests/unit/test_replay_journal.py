@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memconform.errors import UsageError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 from memconform.replay.brain import BrainKey, BrainRecord
 from memconform.replay.journal import RetrievalJournal
@@ -24,7 +25,9 @@ def _record(name: str, **fields: object) -> ReplayRetrieval:
 
 def _journal(folder: Path, *names: str) -> RetrievalJournal:
     journal = RetrievalJournal(folder, _HEADER)
-    journal.append([_record(name) for name in names])
+    for name in names:
+        journal.append(_record(name))
+    journal.state(IndexVerified())
     journal.close("done")
     return journal
 
@@ -42,8 +45,9 @@ def test_a_record_that_was_cut_short_is_asked_again(tmp_path: Path) -> None:
     _journal(tmp_path, "q1", "q2")
     path = tmp_path / "001.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
+    proved = lines[3]
     for size in (1, len(lines[2]) // 2, len(lines[2]) - 1):
-        path.write_bytes(lines[0] + lines[1] + lines[2][:size])
+        path.write_bytes(lines[0] + lines[1] + proved + lines[2][:size])
         journal = RetrievalJournal(tmp_path, _HEADER)
         assert ("q1" in journal, "q2" in journal) == (True, False)
     path.write_bytes(lines[0][:-5])
@@ -63,11 +67,50 @@ def test_a_journal_after_a_deleted_one_has_a_name_of_its_own(tmp_path: Path) -> 
 def test_a_record_with_an_error_or_a_secret_is_asked_again(tmp_path: Path) -> None:
     journal = RetrievalJournal(tmp_path, _HEADER)
     failed = _record("q1", error=Failure(code="http_500", message="boom"))
-    journal.append([failed, _record("q2", redacted=True)])
+    journal.append(failed)
+    journal.append(_record("q2", redacted=True))
+    journal.state(IndexVerified())
     assert journal["q2"].redacted
+    assert [name in journal for name in ("q1", "q2")] == [False, True]
     journal.close("done")
     again = RetrievalJournal(tmp_path, _HEADER)
     assert [name in again for name in ("q1", "q2")] == [False, False]
+
+
+def test_what_no_verification_followed_is_asked_again(tmp_path: Path) -> None:
+    journal = RetrievalJournal(tmp_path, _HEADER)
+    journal.append(_record("q1"))
+    assert "q1" not in journal
+    journal.state(IndexVerified())
+    journal.append(_record("q2"))
+    journal.close("killed")
+    again = RetrievalJournal(tmp_path, _HEADER)
+    for each in (journal, again):
+        assert [name in each for name in ("q1", "q2")] == [True, False]
+
+
+def test_an_index_that_changed_takes_all_that_was_asked_of_it(tmp_path: Path) -> None:
+    """Earlier verifications sample: the loss may be older. Another start has another index."""
+    _journal(tmp_path, "q1")
+    journal = RetrievalJournal(tmp_path, _HEADER)
+    journal.append(_record("q2"))
+    journal.state(IndexVerified())
+    journal.append(_record("q3"))
+    journal.state(IndexInvalidated(error=Failure(code="brain_changed", message="m")))
+    journal.close("brain_changed")
+    again = RetrievalJournal(tmp_path, _HEADER)
+    for each in (journal, again):
+        assert [name in each for name in ("q1", "q2", "q3")] == [True, False, False]
+
+
+def test_a_journal_of_an_older_version_is_not_continued(tmp_path: Path) -> None:
+    """It says nothing of what was verified, and would be taken for one that counts nothing."""
+    _journal(tmp_path, "q1")
+    path = tmp_path / "001.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"lme-journal@2", b"lme-journal@1"))
+    with pytest.raises(UsageError, match="written by an older version") as caught:
+        RetrievalJournal(tmp_path, _HEADER)
+    assert caught.value.code == "resume_mismatch"
 
 
 @pytest.mark.parametrize("damage", [b"garbage\n", b"{}\n", b"\x00\x00\n", b"[1]\n"])
