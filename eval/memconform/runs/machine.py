@@ -245,7 +245,7 @@ def _memory() -> str:
     try:
         require_memory(ALL_MEMORY_BYTES)
     except UsageError as error:
-        raise _warning(error.message, error.code, error.hint) from error
+        raise _warning(error.message, "out_of_memory", error.hint) from error
     return f"a program may have {_limit(resource.getrlimit(resource.RLIMIT_AS)[0])} bytes"
 
 
