@@ -1,8 +1,10 @@
 """A brain of a daemon that is filled, proven, searched and verified again."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, DaemonFailedError
@@ -20,6 +22,10 @@ from memconform.ingest.seeding import FilledBrain, SeededBrain, adopted_brain, f
 from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
 from memconform.measuring.requirements import require_strategy
+
+_DELETE_SECONDS = 10.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,12 @@ class OpenBrain:
     name: str
 
     async def prove(
-        self, mode: Mode, *, monitor: DaemonMonitor | None = None, again: str = "--resume"
+        self,
+        mode: Mode,
+        *,
+        monitor: DaemonMonitor | None = None,
+        again: str = "--resume",
+        proving: bool = True,
     ) -> ProvenBrain:
         """Prove that every document is found in a mode.
 
@@ -104,17 +115,15 @@ class OpenBrain:
             mode: as it will be searched in.
             monitor: for its searches; None for that of the session.
             again: what asks questions again whose results do not count.
+            proving: whether documents are probed again later; counts are always compared.
 
         Raises:
             DaemonError: if one is not found, or the daemon died, which its session's monitor says.
         """
         session = self.session
-        try:
-            seeded = await session.monitor.call(self.filled.prove([mode]))
-        except (DaemonError, DaemonFailedError) as error:
-            raise await session.monitor.cause_of(error) from error
+        seeded = await _monitored(session, self.filled.prove([mode]))
         verifier = IndexVerifier(
-            session.client, session.daemon, seeded.counts, seeded, session.version
+            session.client, session.daemon, seeded.counts, seeded, session.version, proving
         )
         await verifier.begin()
         return ProvenBrain(
@@ -129,12 +138,18 @@ class OpenBrain:
 
 @asynccontextmanager
 async def open_brain(
-    session: DaemonSession, runner: SdkRunner, name: str, corpus: Corpus, *, is_filled: bool = False
+    session: DaemonSession,
+    runner: SdkRunner,
+    name: str,
+    corpus: Corpus,
+    *,
+    is_filled: bool = False,
+    stays: bool = False,
 ) -> AsyncIterator[OpenBrain]:
-    """Fill a brain with a corpus, or compare one that `is_filled` with it, which then stays.
+    """Fill a brain with a corpus, or compare one that `is_filled` with it.
 
-    One that was filled here is deleted on exit without an error; after one it stays until it is
-    filled again.
+    On exit it is deleted, unless it `stays` or is the user's own. The brain of a daemon that was
+    started here goes with the daemon's state.
 
     Raises:
         UsageError: if the documents cannot be read.
@@ -142,13 +157,24 @@ async def open_brain(
     """
     opening = adopted_brain if is_filled else filled_brain
     brain = opening(session.client, runner, session.daemon, name, corpus)
-    async with AsyncExitStack() as stack:
-        try:
-            filled = await session.monitor.call(stack.enter_async_context(brain))
-        except (DaemonError, DaemonFailedError) as error:
-            raise await session.monitor.cause_of(error) from error
-        yield OpenBrain(session, runner, filled, name)
-    if session.monitor.halted is None and not is_filled:
-        # If this fails, the brain goes with the daemon's state or with the next seeding.
-        with suppress(CallError):
-            await session.client.delete_brain(name)
+    try:
+        async with AsyncExitStack() as stack:
+            filled = await _monitored(session, stack.enter_async_context(brain))
+            yield OpenBrain(session, runner, filled, name)
+    finally:
+        if not (stays or is_filled or runner.managed):
+            # Also one whose filling failed.
+            with suppress(CallError, TimeoutError):
+                async with asyncio.timeout(_DELETE_SECONDS):
+                    await session.client.delete_brain(name)
+
+
+async def _monitored(session: DaemonSession, call: Coroutine[Any, Any, T]) -> T:
+    """Await a call; a failure is raised as the death of the daemon, if that is its cause."""
+    try:
+        return await session.monitor.call(call)
+    except (DaemonError, DaemonFailedError) as error:
+        cause = await session.monitor.cause_of(error)
+        if cause is error:
+            raise
+        raise cause from error

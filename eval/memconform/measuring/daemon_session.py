@@ -40,15 +40,18 @@ async def daemon_session(
     timeouts: Timeouts,
     headers: Mapping[str, str],
     rank_by: RankBy | None = None,
+    folder: DaemonFolder | None = None,
 ) -> AsyncIterator[DaemonSession]:
-    """Start a daemon in a new folder, and stop it on exit; its log stays, and its state does not.
+    """Start a daemon, and stop it on exit; its log stays, and its state does not.
+
+    `folder` is where the launch says; None makes it.
 
     Raises:
         DaemonError: if it does not start, or leaves a process behind. One that is raised in the
             block, too, is `explained`.
         ResultsError: if the folder exists, or cannot be created (`results_unwritable`).
     """
-    folder = DaemonFolder(launch.folder)
+    folder = folder or DaemonFolder(launch.folder)
     try:
         async with (
             served(runner, launch, upstream) as daemon,

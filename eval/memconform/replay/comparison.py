@@ -17,11 +17,8 @@ from memconform.replay.records import (
     QuestionDivergence,
 )
 from memconform.stats.paired_comparison import Counts, ParityVerdict, compare_pairs
-from memconform.stats.rankings import overlap_at, rbo
+from memconform.stats.rankings import SCORE_TOLERANCE, overlap_at, rbo
 from memconform.storage.provenance import HostOrigin
-
-_TOLERANCE = 1e-6
-"""Largest difference between equal scores; the same as in `parity`."""
 
 Stage = Literal["measured", "candidates", "order", "scores", "answer", "verdict"]
 
@@ -120,7 +117,7 @@ def _stage(one: LmeQuestion, other: LmeQuestion) -> Stage | None:
     if mine != yours:
         return "order"
     scores = zip(one.hits, other.hits, strict=True)
-    if any(abs(a.score - b.score) > _TOLERANCE for a, b in scores):
+    if any(abs(a.score - b.score) > SCORE_TOLERANCE for a, b in scores):
         return "scores"
     if one.answer != other.answer:
         return "answer"
@@ -138,7 +135,7 @@ def _detail(stage: Stage, one: LmeQuestion, other: LmeQuestion) -> str:
             rank, a, b = next(
                 (a.rank, a.score, b.score)
                 for a, b in zip(one.hits, other.hits, strict=True)
-                if abs(a.score - b.score) > _TOLERANCE
+                if abs(a.score - b.score) > SCORE_TOLERANCE
             )
             return f"at rank {rank} {a:.6f} and {b:.6f}"
         case "answer":

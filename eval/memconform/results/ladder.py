@@ -8,9 +8,7 @@ from typing import NamedTuple
 from memconform.contract.wire import UNCONFIRMED
 from memconform.printing.plurals import plural
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
-
-SCORE_TOLERANCE = 1e-6
-"""Scores are rounded to 1e-9; languages still differ in the last bits of a logarithm."""
+from memconform.stats.rankings import SCORE_TOLERANCE
 
 
 class Stage(StrEnum):

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
-from memconform.client.client import ContractClient
 from memconform.client.recorder import keep_bodies
 from memconform.concurrency import interruption, is_cancelled
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.daemons.limits import allow_files, explained
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.daemons.upstream import served, upstream_of
+from memconform.daemons.upstream import upstream_of
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
-from memconform.ingest.verification import IndexVerifier
-from memconform.measuring.daemon_session import read_version
+from memconform.measuring.daemon_session import daemon_session
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.records import Incident
 from memconform.runs.events import (
@@ -35,7 +33,7 @@ from memconform.runs.events import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import advise, open_brain, require_same_auto, verify_claims
+from memconform.runs.preflight import advise, brain_verifier, require_same_auto, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
@@ -112,8 +110,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         if journal.is_empty:
             folder.remove()
         raise
-    except DaemonError as raised:
-        error = explained(raised, folder.path, managed=runner.managed)
+    except DaemonError as error:
         # An error raised while an interrupted run shuts down replaces the cancellation.
         halted = interruption() if is_cancelled() else halted or error
         yield RunHalted(error)
@@ -123,8 +120,6 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     except Exception:
         # A fault of the harness or a scorer: measurements are kept, and --resume continues.
         journal.close({"ended": "error"})
-        folder.redact_log()
-        folder.drop_state()
         raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
@@ -132,8 +127,6 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     summary = builder.finish(
         folder, journal, incident, daemon, facts.seeded, facts.verification, facts.upstream
     )
-    folder.redact_log()
-    folder.drop_state()
     yield RunFinished(
         summary, builder.highlights, folder.result, folder.publish(started, runner.name)
     )
@@ -145,19 +138,21 @@ async def _stages(
     async for note in _build(runner):
         yield Notice(note)
     allow_files(min(plan.concurrency, plan.selected.size))
-    launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True)
     async with AsyncExitStack() as stack:
-        daemon = await stack.enter_async_context(served(runner, launch, plan.settings.upstream))
-        client = await stack.enter_async_context(
-            ContractClient(
-                daemon.base_url,
-                timeouts=plan.timeouts,
+        session = await stack.enter_async_context(
+            daemon_session(
+                runner,
+                Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True),
+                plan.settings.upstream,
                 connections=plan.concurrency + 1,
+                timeouts=plan.timeouts,
                 headers=plan.headers,
-                dialect=runner.dialect,
                 rank_by=plan.settings.rank_by,
+                folder=folder,
             )
         )
+        client, daemon = session.client, session.daemon
+        facts.daemon, facts.version = daemon, session.version
         # With several questions in flight, a prompt cannot be attributed to one of them.
         address = upstream_of(daemon)
         watch = (
@@ -165,16 +160,12 @@ async def _stages(
             if address and plan.concurrency == 1
             else None
         )
-        facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
-        facts.version = await read_version(client)
         brain = plan.settings.brain or own_brain(folder.path.name)
-        counts, seeded = await stack.enter_async_context(
-            open_brain(plan, runner, daemon, client, brain)
-        )
-        if seeded is not None:
-            facts.seeded = seeded.record
-            yield BrainSeeded(seeded.record)
+        verifier = await stack.enter_async_context(brain_verifier(plan, runner, session, brain))
+        if verifier.seeded is not None:
+            facts.seeded = verifier.seeded.record
+            yield BrainSeeded(facts.seeded)
         auto_modes = None
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
@@ -182,16 +173,11 @@ async def _stages(
                 auto_modes = await verify_claims(client, plan, runner, brain, query)
             if plan.settings.mode is Mode.AUTO:
                 require_same_auto(auto_modes, journal.adopted_modes)
-        verifier = IndexVerifier(
-            client, daemon, counts, seeded, facts.version, proving=plan.reverify
-        )
-        await verifier.begin()
         question_runner = QuestionRunner(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
             scorer=plan.scorer,
-            client=client,
-            daemon=daemon,
+            session=session,
             journal=journal,
             verifier=verifier,
             auto_modes=auto_modes,

@@ -1,56 +1,54 @@
 """Checks before the first question: version, brain and claimed modes."""
 
-import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
 from memconform.contract.core import Brain, SearchRequest
 from memconform.contract.wire import UNCONFIRMED, Mode
-from memconform.daemons.runner import Daemon, SdkRunner
+from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
-from memconform.ingest.seeding import SeededBrain, seeded_brain
+from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.brain import open_brain
+from memconform.measuring.daemon_session import DaemonSession
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.runs.plan import Plan
 
-_DELETE_SECONDS = 10.0
-
 
 @asynccontextmanager
-async def open_brain(
-    plan: Plan, runner: SdkRunner, daemon: Daemon, client: ContractClient, brain: str
-) -> AsyncIterator[tuple[Brain, SeededBrain | None]]:
-    """Seed the brain, or check that it exists; yields its counts and the seeded brain, if any.
+async def brain_verifier(
+    plan: Plan, runner: SdkRunner, session: DaemonSession, brain: str
+) -> AsyncIterator[IndexVerifier]:
+    """Seed the brain and prove it, or check that it exists; it is verified by what is yielded.
 
     Raises:
         UsageError: `no_brain` or `empty_brain`, or if the corpus cannot be used.
         DaemonError: `brain_unknown` if its state cannot be read, or if seeding fails.
     """
     if plan.corpus is None:
-        yield await _existing_brain(runner, client, brain), None
+        counts = await _existing_brain(runner, session.client, brain)
+        verifier = IndexVerifier(
+            session.client, session.daemon, counts, None, session.version, plan.reverify
+        )
+        await verifier.begin()
+        yield verifier
         return
-    seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
-    try:
-        async with AsyncExitStack() as stack:
-            try:
-                seeded = await stack.enter_async_context(seeding)
-            except DaemonError as error:
-                cause = error.__cause__
-                if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
-                    error.hint = flag
-                raise
-            yield seeded.counts, seeded
-    finally:
-        if plan.settings.brain is None and not runner.managed:
-            # A managed daemon's state is removed with it; elsewhere the brain would remain, also
-            # one whose seeding failed.
-            with suppress(CallError, TimeoutError):
-                async with asyncio.timeout(_DELETE_SECONDS):
-                    await client.delete_brain(brain)
+    stays = plan.settings.brain is not None
+    opening = open_brain(session, runner, brain, plan.corpus, stays=stays)
+    async with AsyncExitStack() as stack:
+        try:
+            opened = await stack.enter_async_context(opening)
+            proven = await opened.prove(plan.settings.mode, proving=plan.reverify)
+        except DaemonError as error:
+            cause = error.__cause__
+            if isinstance(cause, CallError) and (flag := advise(cause, plan, runner)):
+                error.hint = flag
+            raise
+        yield proven.queries.verifier
 
 
 def advise(error: CallError, plan: Plan, runner: SdkRunner) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import takewhile
 
-from memconform.client.client import AS_CONTRACT, ContractClient
+from memconform.client.client import AS_CONTRACT
 from memconform.client.failures import (
     CallError,
     CallTimeoutError,
@@ -18,12 +18,11 @@ from memconform.client.shape import shape
 from memconform.concurrency import work_through
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
-from memconform.daemons.runner import Daemon
 from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
-from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexVerifier
+from memconform.measuring.daemon_session import DaemonSession
 from memconform.measuring.scenario import Scenario, ScenarioResponse
 from memconform.measuring.search import retrieve, retrieved_text
 from memconform.printing.logs import Logger
@@ -71,8 +70,7 @@ class QuestionRunner:
         settings: Settings,
         scenario: Scenario,
         scorer: Scorer,
-        client: ContractClient,
-        daemon: Daemon,
+        session: DaemonSession,
         journal: Journal,
         verifier: IndexVerifier,
         auto_modes: tuple[Mode, ...] | None = None,
@@ -83,12 +81,12 @@ class QuestionRunner:
         self._settings = settings
         self._retrieval = settings.retrieval(verifier.counts.brain_id, auto_modes)
         self._scenario = scenario
-        self._client = client
+        self._client = session.client
         self._advise = advise
         self._journal = journal
         self._bodies = BodyFiles(journal.path.parent)
         self._watch = watch
-        self._monitor = DaemonMonitor(daemon)
+        self._monitor = session.monitor
         self._documents = verifier.seeded.documents if verifier.seeded else None
         self._judging = JudgementQueue(scorer, journal)
         self._relevant = RelevantDocuments(self._documents)
@@ -149,9 +147,8 @@ class QuestionRunner:
             raise
 
     async def close(self) -> None:
-        """Cancel pending judgements and stop watching the daemon."""
+        """Cancel pending judgements."""
         await self._judging.close()
-        self._monitor.close()
 
     async def _ask(self, item: tuple[int, Question]) -> list[Question]:
         """Make the missing attempts of a row; returns the questions of any row settled by now."""

@@ -10,6 +10,10 @@ from operator import itemgetter
 PERSISTENCE = 0.9
 """The parameter p of rank-biased overlap; at 0.9 the first ten ranks carry 86 % of the weight."""
 
+SCORE_TOLERANCE = 1e-6
+"""Largest difference between equal scores: they are rounded to 1e-9, and languages still differ in
+the last bits of a logarithm."""
+
 
 def overlap_at(one: Sequence[Hashable], other: Sequence[Hashable], k: int) -> float:
     """The share of the first k items that both rankings have; 1 if both are empty.

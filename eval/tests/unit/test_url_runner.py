@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
-from memconform.client.client import ContractClient
+from memconform.client.timings import Timeouts
 from memconform.contract.names import Mode, Profile
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
@@ -14,9 +14,10 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import ReferenceAnswers
+from memconform.measuring.daemon_session import daemon_session
 from memconform.printing.errors import render_error
 from memconform.runs.plan import Plan, Settings
-from memconform.runs.preflight import open_brain
+from memconform.runs.preflight import brain_verifier
 from memconform.runs.remedies import remedies
 from memconform.scoring.exact import ExactScorer
 from tests.adversarial.inprocess import write_dataset
@@ -203,13 +204,16 @@ async def test_a_brain_whose_seeding_failed_does_not_remain(tmp_path: Path) -> N
     )
     async with serving(_RefusesDocuments("", "", None).answer, "127.0.0.1", 0) as port:
         runner = UrlRunner(f"http://127.0.0.1:{port}")
-        launch = Launch(run_id="r", folder=tmp_path)
-        async with runner.serve(launch) as daemon, ContractClient(daemon.base_url) as client:
+        launch = Launch(run_id="r", folder=tmp_path / "r")
+        session = daemon_session(
+            runner, launch, "own", connections=2, timeouts=Timeouts(), headers={}
+        )
+        async with session as opened:
             with pytest.raises(DaemonError) as raised:
-                async with open_brain(plan, runner, daemon, client, "mc-left"):
+                async with brain_verifier(plan, runner, opened, "mc-left"):
                     pass
             assert raised.value.code == "seed_failed"
-            assert "mc-left" not in await client.list_brains()
+            assert "mc-left" not in await opened.client.list_brains()
 
 
 def test_no_restart_is_suggested_for_a_daemon_that_memconform_did_not_start(
