@@ -1,8 +1,6 @@
 """Collects the measurements of a bench and writes its report."""
 
-import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from memconform.bench.ceilings import above_ceilings, ceilings
 from memconform.bench.chance import chance_levels
@@ -28,7 +26,7 @@ from memconform.measuring.validity import Validity
 from memconform.records import Incident
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
@@ -45,7 +43,7 @@ class BenchReportBuilder:
     def __init__(self, plan: BenchPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
-        self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self._start = Start()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
         self._texts = ReturnedTexts()
         self._validity = Validity[tuple[str, str, str]]()
@@ -128,9 +126,7 @@ class BenchReportBuilder:
         return BenchReport(
             run_id=self._run_id,
             suite=plan.suite,
-            started_at=self._started,
-            took_s=round(time.perf_counter() - self._clock, 3),
-            **dict(HostOrigin.of(plan.command)),
+            **self._start.header(plan.command),
             seed=plan.seed,
             settings=plan.settings,
             source=source,

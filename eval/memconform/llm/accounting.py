@@ -1,9 +1,9 @@
 """What calls take: estimated before them, and as the services report it."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from memconform.llm.chat import ChatRequest, Usage
+from memconform.llm.chat import ChatRequest, LlmError, Usage
 from memconform.llm.prices import NANO, ModelTraits
 
 _Value = TypeVar("_Value")
@@ -39,6 +39,36 @@ class CallCost:
         if usage is not None:
             before = self.usage or Usage(0, 0)
             self.usage = Usage(before.input + usage.input, before.output + usage.output)
+
+
+@dataclass(slots=True)
+class CallTotals:
+    """What calls of one role took."""
+
+    calls: int = 0
+    """Replies, and calls that failed to the end."""
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    """Billionths of a dollar."""
+
+    def add(self, call: Reply[Any] | LlmError) -> None:
+        """Count a reply or a failed call."""
+        self.calls += 1
+        self.cached += isinstance(call, Reply) and call.cached
+        self.cost += call.cost
+        if call.usage is not None:
+            self.input_tokens += call.usage.input
+            self.output_tokens += call.usage.output
+
+    def merge(self, other: "CallTotals") -> None:
+        """Add what other calls of the role took."""
+        self.calls += other.calls
+        self.cached += other.cached
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cost += other.cost
 
 
 def estimate(request: ChatRequest, traits: ModelTraits) -> Usage:

@@ -4,6 +4,7 @@ OpenAI's client alone takes 0.3 s to import, and seconds on a busy machine.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -84,9 +85,8 @@ class _OpenedOnce(Generic[_Client]):
             await self._client.close()
 
 
-class OpenAIModel:
-    """Chat completions (https://platform.openai.com/docs/api-reference/chat), by whoever serves
-    them: OpenAI, Ollama, vLLM, Gemini, the scripted upstream."""
+class _VendorModel(ABC, Generic[_Client]):
+    """One model of a service, by a vendor's client."""
 
     def __init__(
         self,
@@ -103,25 +103,41 @@ class OpenAIModel:
         self._served = False
         """Whether the address answered as a model service yet."""
 
-    def _opened(self) -> "AsyncOpenAI":
-        client = openai_client(self._endpoint)
-        _ = client.chat.completions  # Imported by the client when it is first read.
-        return client
+    @abstractmethod
+    def _opened(self) -> _Client:
+        """Import and open the client."""
+
+    @abstractmethod
+    async def _send(
+        self, request: ChatRequest, timeout_s: float, accepted: Parameters
+    ) -> Completion:
+        """Send a request with parameters that the service accepts."""
 
     async def ready(self) -> None:
         await self._client.get()
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         send = partial(self._send, request, timeout_s)
+        return await send_accepted(
+            self._name, self._endpoint, self._traits, self._accepted, request=request, send=send
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class OpenAIModel(_VendorModel["AsyncOpenAI"]):
+    """Chat completions (https://platform.openai.com/docs/api-reference/chat), by whoever serves
+    them: OpenAI, Ollama, vLLM, Gemini, the scripted upstream."""
+
+    def _opened(self) -> "AsyncOpenAI":
+        client = openai_client(self._endpoint)
+        _ = client.chat.completions  # Imported by the client when it is first read.
+        return client
+
+    async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         try:
-            return await send_accepted(
-                self._name,
-                self._endpoint,
-                self._traits,
-                self._accepted,
-                request=request,
-                send=send,
-            )
+            return await super().complete(request, timeout_s)
         except RequestRejectedError as error:
             return cut_by_rejection(self._name, output_limit(request, self._traits), error)
 
@@ -153,41 +169,14 @@ class OpenAIModel:
         self._served = True
         return completion
 
-    async def close(self) -> None:
-        await self._client.close()
 
-
-class AnthropicModel:
+class AnthropicModel(_VendorModel["AsyncAnthropic"]):
     """Messages (https://docs.anthropic.com/en/api/messages)."""
-
-    def __init__(
-        self,
-        name: ModelName,
-        endpoint: Endpoint,
-        traits: ModelTraits,
-        accepted: AcceptedParameters,
-    ) -> None:
-        self._name = name
-        self._endpoint = endpoint
-        self._traits = traits
-        self._accepted = accepted
-        self._client = _OpenedOnce(self._opened)
-        self._served = False
-        """Whether the address answered as a model service yet."""
 
     def _opened(self) -> "AsyncAnthropic":
         client = anthropic_client(self._endpoint)
         _ = client.messages  # Imported by the client when it is first read.
         return client
-
-    async def ready(self) -> None:
-        await self._client.get()
-
-    async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
-        send = partial(self._send, request, timeout_s)
-        return await send_accepted(
-            self._name, self._endpoint, self._traits, self._accepted, request=request, send=send
-        )
 
     async def _send(
         self, request: ChatRequest, timeout_s: float, accepted: Parameters
@@ -220,9 +209,6 @@ class AnthropicModel:
             completion = anthropic_completion(response, response.body(known=self._served))
         self._served = True
         return completion
-
-    async def close(self) -> None:
-        await self._client.close()
 
 
 def output_limit(request: ChatRequest, traits: ModelTraits) -> int:

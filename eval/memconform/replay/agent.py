@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from memconform.llm.accounting import Reply
+from memconform.llm.accounting import CallTotals, Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.llm.replies import InvalidReplyError
@@ -21,7 +21,7 @@ from memconform.replay.agent_prompts import (
 )
 from memconform.replay.agent_results import content_words, result_text
 from memconform.replay.hits import Hit
-from memconform.scoring.reader.reader import CallTotals, ErrorFinder, count_call
+from memconform.scoring.reader.reader import ErrorFinder, count_call
 
 SearchTool = Callable[[ToolCall], Awaitable[Sequence[Hit]]]
 """Makes one search; raises CallError or DaemonError if it fails."""

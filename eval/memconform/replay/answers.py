@@ -8,6 +8,7 @@ from typing import Protocol
 from memconform.datasets.error_text import error_message
 from memconform.datasets.expected_text import holds
 from memconform.datasets.model import Question
+from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError
 from memconform.records import Failure
 from memconform.replay.evidence import evidence_text, select_evidence
@@ -17,7 +18,6 @@ from memconform.replay.records import JudgeVerdict, LmeQuestion, ReplayRetrieval
 from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
 from memconform.scoring.reader.prompts import DECLINES
-from memconform.scoring.reader.reader import CallTotals
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
 

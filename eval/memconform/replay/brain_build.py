@@ -1,12 +1,11 @@
 """Makes the shared brain, or takes the one that is there, and reports what it is made of."""
 
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from memconform.llm.accounting import CallTotals
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
@@ -16,8 +15,7 @@ from memconform.replay.extraction import Extraction, extract
 from memconform.replay.fact_context import Contexts, situate
 from memconform.replay.records import ExtractReport
 from memconform.replay.report_builder import cost_accounting, role_cost
-from memconform.scoring.reader.reader import CallTotals
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 from memconform.storage.sink import replacing
 
 
@@ -42,7 +40,7 @@ async def make_brain(
         UsageError: for a model without a key or price, or a session that is too large.
         ResultsError: if it cannot be written.
     """
-    started, clock = datetime.now(UTC), time.perf_counter()
+    start = Start()
     totals = CallTotals()
     brain = known
     if brain is None:
@@ -73,10 +71,8 @@ async def make_brain(
     with replacing(report) as target:
         target.write_json(
             ExtractReport(
-                started_at=started,
                 exit_code=0,
-                **dict(HostOrigin.of(command)),
-                took_s=round(time.perf_counter() - clock, 3),
+                **start.header(command),
                 brain=brain.record,
                 brain_sha256=brain.sha256,
                 documents=brain.size,

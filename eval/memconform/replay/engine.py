@@ -231,7 +231,7 @@ class _PartWork:
         if self._retrieval is None or self._retrieval.daemon.index is None:
             return
         manifest = self._retrieval.daemon.manifest(
-            self._plan, self._part, self.builder.started, exit_code
+            self._plan, self._part, self.builder.start.at, exit_code
         )
         with replacing(self._manifest) as target:
             target.write_json(manifest)

@@ -1,22 +1,22 @@
 """Extracts dated facts from sessions: by a model, or by a heuristic where that fails."""
 
-import asyncio
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date
 
+from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
 from memconform.datasets.conversations import Session
-from memconform.llm.accounting import Reply
+from memconform.llm.accounting import CallTotals, Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
 from memconform.llm.replies import decode_reply
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
-from memconform.scoring.reader.reader import CallTotals
 from memconform.upstream.extractive import first_person_sentences
 
 PROMPT_VERSION = "facts-1"
@@ -158,43 +158,32 @@ async def extract(
         HaltingError: if no further call makes sense: the budget is spent, or the service is down.
     """
     extraction = Extraction()
-    pending = iter(sessions)
-    tasks = [
-        asyncio.create_task(_work(pending, model, extraction, progress)) for _ in range(workers)
-    ]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def one(placed: PlacedSession) -> None:
+        extraction.facts[placed.path] = await _facts(placed, model, extraction)
+        progress()
+
+    async with aclosing(work_through(iter(sessions), one, workers)) as done:
+        async for _ in done:
+            pass
     return extraction
 
 
-async def _work(
-    pending: Iterator[PlacedSession],
-    model: Model,
-    extraction: Extraction,
-    progress: Callable[[], None],
-) -> None:
-    for placed in pending:
-        day = placed.date.date()
-        request = extraction_request(placed.session, day)
-        for attempt in range(_ATTEMPTS):
-            try:
-                reply: Reply[list[Fact]] = await model.ask(request, parse_facts, repetition=attempt)
-            except HaltingError as error:
-                extraction.calls.add(error)
-                raise
-            except LlmError as error:
-                extraction.calls.add(error)
-                failure = Failure(code=error.code, message=error.message)
-                continue
-            extraction.calls.add(reply)
-            extraction.served[reply.served_model] += 1
-            extraction.facts[placed.path] = reply.value
-            break
-        else:
-            extraction.by_heuristic[placed.path] = failure
-            extraction.facts[placed.path] = heuristic_facts(placed.session, day)
-        progress()
+async def _facts(placed: PlacedSession, model: Model, extraction: Extraction) -> list[Fact]:
+    day = placed.date.date()
+    request = extraction_request(placed.session, day)
+    for attempt in range(_ATTEMPTS):
+        try:
+            reply: Reply[list[Fact]] = await model.ask(request, parse_facts, repetition=attempt)
+        except HaltingError as error:
+            extraction.calls.add(error)
+            raise
+        except LlmError as error:
+            extraction.calls.add(error)
+            failure = Failure(code=error.code, message=error.message)
+            continue
+        extraction.calls.add(reply)
+        extraction.served[reply.served_model] += 1
+        return reply.value
+    extraction.by_heuristic[placed.path] = failure
+    return heuristic_facts(placed.session, day)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
-from memconform.llm.accounting import Reply
+from memconform.llm.accounting import CallTotals, Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
 from memconform.llm.replies import decode_reply
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
-from memconform.scoring.reader.reader import CallTotals
 
 PROMPT_VERSION = "context-1"
 """Changed with every change of the wording: cached replies are of a version."""

@@ -1,15 +1,13 @@
 """From the questions of one part to its result."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from statistics import fmean
 
 from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.llm.accounting import dollars
+from memconform.llm.accounting import CallTotals, dollars
 from memconform.records import Incident
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import (
@@ -23,12 +21,11 @@ from memconform.replay.records import (
 from memconform.replay.stored import lme_scores
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
 from memconform.scoring.judge.records import JudgeVote
-from memconform.scoring.reader.reader import CallTotals
 from memconform.scoring.retrieval import metrics
 from memconform.scoring.statuses import failure_lines
 from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 
 _KS = (1, 5, 10, 20, 50)
 _METRICS = ("recall_any", "recall_all", "ndcg")
@@ -57,8 +54,7 @@ class ReplayResultBuilder:
     def __init__(self, plan: ReplayPlan, part: Part) -> None:
         self._plan = plan
         self._part = part
-        self.started = datetime.now(UTC)
-        self._clock = time.perf_counter()
+        self.start = Start()
         self._rows: dict[str, LmeQuestion] = {}
         self.version: str | None = None
         self.reader = CallTotals()
@@ -78,13 +74,11 @@ class ReplayResultBuilder:
         gold = [q for q, row in zip(plan.questions, rows, strict=True) if row.gold_retrieved]
         retrieval_ms = QuantileSummary.of(_values(row.retrieval_ms for row in rows))
         return LmeResult(
-            started_at=self.started,
             exit_code=int(self._exit_code(rows)),
-            **dict(HostOrigin.of(plan.command)),
+            **self.start.header(plan.command),
             sdk=part.name,
             version=self.version,
             build_hash=part.runner.build_hash() if part.runner else None,
-            took_s=round(time.perf_counter() - self._clock, 3),
             dataset_sha=plan.settings.dataset_sha256,
             settings=plan.settings_of(part),
             questions_run=len(rows),

@@ -9,6 +9,7 @@ from memconform.client.failures import CallError
 from memconform.daemons.runner import Launch
 from memconform.datasets.model import Question
 from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
@@ -23,7 +24,6 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import ReplayRetrieval
 from memconform.replay.retrieval_record import retrieval_record
 from memconform.replay.tool_loop import agent_prefixes, answer_with_tools
-from memconform.scoring.reader.reader import CallTotals
 
 _VERIFY_EVERY = 50
 """Questions between two verifications of the index; a resume repeats at most this many."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
+from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import LlmError
 from memconform.measuring.observation import Observation
 from memconform.records import Failure
@@ -16,7 +17,6 @@ from memconform.replay.documents import FACTS, SESSIONS
 from memconform.replay.hits import Hit
 from memconform.replay.records import ReplayRetrieval
 from memconform.replay.retrieval_record import retrieval_record
-from memconform.scoring.reader.reader import CallTotals
 
 
 def agent_prefixes(project: str) -> dict[Tool, str]:

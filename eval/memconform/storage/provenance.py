@@ -2,8 +2,11 @@
 
 import platform
 import subprocess
+import time
 from collections.abc import Iterable
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -93,6 +96,19 @@ class HostOrigin(Origin):
             git_revision=git_revision(),
             model_services=list(_services),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a command began."""
+
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _clock: float = field(default_factory=time.perf_counter)
+
+    def header(self, command: Iterable[str]) -> dict[str, Any]:
+        """When, how long and by what a report was made: `started_at`, `took_s` and its origin."""
+        took_s = round(time.perf_counter() - self._clock, 3)
+        return {"started_at": self.at, "took_s": took_s, **dict(HostOrigin.of(command))}
 
 
 class ReportHeader(Record):

@@ -11,6 +11,7 @@ import pytest
 from memconform.client.failures import DaemonFailedError
 from memconform.datasets.error_text import error_message
 from memconform.datasets.model import Question
+from memconform.llm.accounting import CallTotals
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import CallPolicy, LlmSession, Model
@@ -28,7 +29,6 @@ from memconform.replay.agent_prompts import (
 from memconform.replay.agent_results import excerpt, result_text
 from memconform.replay.hits import Hit
 from memconform.scoring.reader.prompts import DECLINES
-from memconform.scoring.reader.reader import CallTotals
 from memconform.upstream.search_agent import is_searching, next_reply
 
 _QUESTION = "How many hives does Ada keep?"

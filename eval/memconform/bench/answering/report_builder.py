@@ -1,10 +1,8 @@
 """Collects answers and builds their report."""
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -21,13 +19,13 @@ from memconform.bench.answering.scores import (
 from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.scores import views
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.llm.accounting import dollars
+from memconform.llm.accounting import CallTotals, dollars
 from memconform.records import Failure, Incident
 from memconform.scoring.accuracy import qa_scores
-from memconform.scoring.reader.reader import CallTotals, Reading
+from memconform.scoring.reader.reader import Reading
 from memconform.scoring.statuses import failure_lines
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
@@ -48,8 +46,7 @@ class AnswerReportBuilder:
     def __init__(self, plan: AnswerPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
-        self._started = datetime.now(UTC)
-        self._clock = time.perf_counter()
+        self._start = Start()
         self._records: dict[str, dict[str, ArmAnswer]] = defaultdict(dict)
         self._calls: dict[str, dict[str, CallTotals]] = defaultdict(
             lambda: {"reader": CallTotals(), "notes": CallTotals()}
@@ -102,9 +99,7 @@ class AnswerReportBuilder:
         arms = [self._arm(arm, answers) for arm in plan.arms]
         return AnswerReport(
             run_id=self._run_id,
-            started_at=self._started,
-            took_s=round(time.perf_counter() - self._clock, 3),
-            **dict(HostOrigin.of(plan.command)),
+            **self._start.header(plan.command),
             settings=plan.settings,
             data=plan.data,
             questions=len(plan.tasks),

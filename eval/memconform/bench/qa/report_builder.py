@@ -1,9 +1,7 @@
 """Collects judgements and builds the report of scored answers."""
 
-import time
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from memconform.scoring.accuracy import qa_scores
 from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
@@ -45,8 +43,7 @@ class QaReportBuilder:
     def __init__(self, plan: QaPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
-        self._started = datetime.now(UTC)
-        self._clock = time.perf_counter()
+        self._start = Start()
         self._judgements: dict[tuple[str, str], Judgement] = {}
         self.halted: MemconformError | None = None
         """Why judging ended early."""
@@ -97,9 +94,7 @@ class QaReportBuilder:
         rubrics = [self._rubric(name, run, judgements[name]) for name, run in plan.rubrics.items()]
         return QaReport(
             run_id=self._run_id,
-            started_at=self._started,
-            took_s=round(time.perf_counter() - self._clock, 3),
-            **dict(HostOrigin.of(plan.command)),
+            **self._start.header(plan.command),
             settings=plan.settings,
             data=key_file(selection.key, selection.disputed),
             hypotheses=selection.answer_file(),

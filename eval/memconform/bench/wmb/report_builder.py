@@ -1,10 +1,8 @@
 """Collects verdicts and builds the report of a scoring."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
 from memconform.scoring.wmb import ScoredAnswers, readme_outcomes, row_faults, score_answers
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import Start
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
@@ -43,8 +41,7 @@ class WmbReportBuilder:
     def __init__(self, plan: WmbPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
-        self._started = datetime.now(UTC)
-        self._clock = time.perf_counter()
+        self._start = Start()
         self._verdicts: dict[tuple[str, str], WmbVerdict] = {}
         self.halted: MemconformError | None = None
         """Why judging ended early."""
@@ -112,9 +109,7 @@ class WmbReportBuilder:
         answers = self._answers(scored)
         return WmbScore(
             run_id=self._run_id,
-            started_at=self._started,
-            took_s=round(time.perf_counter() - self._clock, 3),
-            **dict(HostOrigin.of(plan.command)),
+            **self._start.header(plan.command),
             label=plan.label,
             settings=plan.settings,
             data=self._questions(),

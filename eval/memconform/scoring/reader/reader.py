@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from memconform.llm.accounting import Reply
+from memconform.llm.accounting import CallTotals, Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.scoring.reader.passages import Passage
@@ -16,36 +16,6 @@ _Value = TypeVar("_Value")
 
 ErrorFinder = Callable[[str], str | None]
 """The error message that stands where an answer should be; None for an answer."""
-
-
-@dataclass(slots=True)
-class CallTotals:
-    """What calls of one role took."""
-
-    calls: int = 0
-    """Replies, and calls that failed to the end."""
-    cached: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: int = 0
-    """Billionths of a dollar."""
-
-    def add(self, call: "Reply[Any] | LlmError") -> None:
-        """Count a reply or a failed call."""
-        self.calls += 1
-        self.cached += isinstance(call, Reply) and call.cached
-        self.cost += call.cost
-        if call.usage is not None:
-            self.input_tokens += call.usage.input
-            self.output_tokens += call.usage.output
-
-    def merge(self, other: "CallTotals") -> None:
-        """Add what other calls of the role took."""
-        self.calls += other.calls
-        self.cached += other.cached
-        self.input_tokens += other.input_tokens
-        self.output_tokens += other.output_tokens
-        self.cost += other.cost
 
 
 @dataclass(slots=True)
