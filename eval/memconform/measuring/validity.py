@@ -1,6 +1,7 @@
 """Which measurements count: those that a verification of their index followed."""
 
 from collections.abc import Hashable
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -9,9 +10,11 @@ from memconform.records import Failure
 Statement = IndexVerified | IndexInvalidated
 """Whether the measurements before it count, as far as it covers them."""
 
-_UNVERIFIED = Failure(
-    code="index_not_proven", message="the index was not verified after this query"
-)
+
+@cache
+def _unverified() -> Failure:
+    return Failure(code="index_not_proven", message="the index was not verified after this query")
+
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -40,7 +43,7 @@ class Validity(Generic[Key]):
     def measured(self, key: Key, place: Place) -> None:
         """Add a measurement; it does not count yet."""
         self._places[key] = place
-        self._failures[key] = _UNVERIFIED
+        self._failures[key] = _unverified()
         self._open.add(key)
 
     def stated(self, statement: Statement) -> None:
@@ -60,4 +63,4 @@ class Validity(Generic[Key]):
 
     def counts(self, key: Key) -> bool:
         """Whether there is such a measurement, and it counts."""
-        return self._failures.get(key, _UNVERIFIED) is None
+        return self._failures.get(key, _unverified()) is None

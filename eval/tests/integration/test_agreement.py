@@ -20,7 +20,7 @@ from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, Document, ReferenceAnswers
 from memconform.reports.machine import RunReport
-from memconform.results.ladder import SCORE_TOLERANCE
+from memconform.stats.rankings import SCORE_TOLERANCE
 from tests.conftest import CHECKOUT, Ended, runnable
 
 _MODES = ("bm25", "semantic", "hybrid")

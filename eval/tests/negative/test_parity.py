@@ -22,12 +22,12 @@ SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25", "--top-k", "5"
 BASIC = ("--scenario", "ask-basic")
 PROMPTED = ("--scenario", "ask-augmented", "--upstream", "scripted")
 _FEW = ("--limit", "20")
-"""Twenty of a hundred questions: a run of all takes up to 20 s of a core."""
+"""Twenty of a hundred questions: a run of all takes up to 20 s of a core, by night."""
 QUESTIONS = pytest.mark.parametrize(
     "questions",
     [
-        pytest.param(_FEW, id="some", marks=pytest.mark.sampled),
-        pytest.param((), id="all", marks=pytest.mark.exhaustive),
+        pytest.param(_FEW, id="some", marks=pytest.mark.exhaustive),
+        pytest.param((), id="all", marks=pytest.mark.slow),
     ],
 )
 _PLUGINS = CHECKOUT / "eval"

@@ -79,7 +79,7 @@ async def test_trials_of_two_batches_never_overlap() -> None:
     measurement = Measurement(
         ask=ask, verify=verify, scope=IndexVerified(), concurrency=3, verify_every=100
     )
-    batches = [iter(f"{batch}{n}" for n in range(5)) for batch in "ab"]
+    batches = [iter([f"{batch}{n}" for n in range(5)]) for batch in "ab"]
     found = [each async for each in measurement.run(batches) if isinstance(each, str)]
     assert sorted(found) == sorted(f"{batch}{n}" for batch in "ab" for n in range(5))
     assert together == {frozenset("a"), frozenset("b")}

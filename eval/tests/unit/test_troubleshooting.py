@@ -59,6 +59,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("replay/engine.py", "error.code"): (),
     ("replay/extraction.py", "error.code"): (),
     ("replay/filter_probe.py", "error.code"): (),
+    ("measuring/engine.py", "error.code"): (),
     ("replay/retrieval.py", "error.code"): (),
     ("replay/retrieval.py", "self.halted.code"): (),
     ("replay/tool_loop.py", "error.code"): (),
