@@ -13,9 +13,9 @@ _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - not bound to
 """A server listens at these; its clients connect to loopback."""
 _QUOTES = "\"' \t\r\n"
-_CUT_SCHEME = re.compile(r"(?:(https?)(?::/?(?!/|\d+(?:/|\Z))|//)|//)(?=[^/])", re.IGNORECASE)
+_CUT_SCHEME = re.compile(r"(?:(https?)(?::(?!:)/?(?!/|\d+(?:/|\Z))|//)|//)(?=[^/])", re.IGNORECASE)
 """A scheme without some of `http://`: `http:host`, `http:/host`, `http//host`, `//host`. In
-`http:80`, it is the name of a host."""
+`http:80`, it is the name of a host; nobody knows what `http::1` means."""
 
 
 def service_address(given: str, variable: str, complete: Callable[[str], str] = str.strip) -> str:

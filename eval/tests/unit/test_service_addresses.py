@@ -221,6 +221,8 @@ def _suggested(variable: str, value: str) -> str | None:
         ("OPENAI_BASE_URL", "/v1", ""),
         ("OPENAI_BASE_URL", "me:canary-9@h", ""),
         ("OLLAMA_HOST", "h:99999#x", ""),
+        ("OLLAMA_HOST", "http::1", ""),
+        ("OLLAMA_HOST", "http:/::1", "http://::1"),
     ],
 )
 def test_the_address_that_was_meant_is_suggested(
