@@ -8,8 +8,8 @@ STAMP := .venv/.ready
 # this package whole, and of the libraries what these modules import, some of it on first use.
 COMPILED := memconform.cli.execute_run, memconform.cli.execute_conform, memconform.cli.execute_answer, \
 	memconform.cli.html_report, memconform.reports.junit, memconform.upstream.serve, \
-	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, anthropic, openai
-EXTRAS := bench fuzz parity qa report
+	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, numpy.random, anthropic, openai
+EXTRAS := bench fuzz qa report
 COMPILE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json

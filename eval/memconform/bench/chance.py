@@ -78,7 +78,7 @@ def chance_by_session(
     Returns:
         Both probabilities at every k.
     """
-    import numpy as np  # noqa: PLC0415 - of the extra `bench`; not every report has this view
+    import numpy as np  # noqa: PLC0415 - not every report has this view
 
     if not sizes.relevant:
         return [(0.0, 0.0)] * len(ks)

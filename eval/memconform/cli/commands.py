@@ -1,7 +1,9 @@
 """Commands whose help has grouped options, examples and exit codes.
 
-cloup, click-option-group and rich-click group options too, but cloup adds 30 ms to every start, of
-which `memconform --help` takes 70, and the others have no section for examples.
+Libraries group options too, which takes 20 lines here. Of CPU time, `memconform --help` takes 59 ms
+(0.40 of the bare libraries); cloup 4.0 would add 30 (0.6, where 0.5 is the limit), and a first help
+by rich-click 1.9 takes 60 more than click's. click-option-group 0.5 adds 3 ms, but has no section
+for examples.
 """
 
 import copy

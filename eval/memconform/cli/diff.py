@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.commands import OUTPUT, SCORING, Command, option
-from memconform.cli.lazy import carry_out, require_extra
+from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, results, schema
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches, metric, view
 from memconform.cli.targets import json_target
@@ -76,7 +76,6 @@ def command(  # noqa: PLR0917 - one parameter a flag
     `#SUBJECT` behind one selects an arm, a rubric or an SDK. Of results of `bench`, the rows with
     the same system and strategy are compared; `#SYSTEM/STRATEGY` behind a result selects one.
     """
-    require_extra("parity")
     limits = [_limit(condition) for condition in fail_on]
     if are_benches((first, second), output, bench_only=(metric, view)):
         rows = (first, second, output, metric, view)

@@ -13,10 +13,9 @@ from memconform.cli.commands import Group
 from memconform.errors import ExitCode, limit_error, missing_extra, nearest
 
 _MODULES = {
-    "bench": ("numpy", "rank_bm25"),
+    "bench": ("rank_bm25",),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
-    "parity": ("numpy",),
-    "qa": ("nltk", "numpy", "regex"),
+    "qa": ("nltk", "regex"),
     "report": ("jinja2", "vl_convert"),
 }
 """Modules that commands import from each extra of pyproject.toml."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.commands import OUTPUT, SCORING, Group, option
-from memconform.cli.lazy import carry_out, require_extra
+from memconform.cli.lazy import carry_out
 from memconform.cli.options import Finite, json_file, markdown, schema
 from memconform.cli.options import results as results_folder
 from memconform.cli.result_kinds import METHOD, BenchParityOptions, are_benches, metric, view
@@ -136,7 +136,6 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first
     differ is shown whatever the verdict.
     """
-    require_extra("parity")
     if are_benches(results, output, bench_only=(metric, view)):
         rows = (results, output, metric, view)
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from memconform.cli.run_options import RunOptions
 from memconform.daemons.availability import SkippedSdk
-from memconform.errors import ExitCode, missing_extra
+from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS
-from memconform.printing.errors import render_error
 from memconform.printing.output import echo
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
@@ -19,7 +18,6 @@ from memconform.results.loaded_runs import LoadedRun
 from memconform.results.records import ParityReport
 from memconform.runs.events import RunFinished
 from memconform.stats.paired_comparison import ParityVerdict
-from memconform.stats.resampling import is_slow
 
 
 class RunComparison:
@@ -44,11 +42,6 @@ class RunComparison:
             incidents={end.summary.sdk: end.summary.incident for end in finished},
         )
         echo(agreement_banner(self.agreement), err=to_stderr)
-        if is_slow(finished[0].summary.total):
-            slow = missing_extra(
-                "parity", "without numpy, comparing this many questions may take minutes"
-            )
-            echo(render_error(slow), err=True)
         loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
         questions = finished[0].summary.total
         with StepProgress("comparing", questions, quiet=options.quiet) as step:

@@ -21,6 +21,10 @@ from memconform.redaction import masked_address
 
 State = Literal["ok", "missing", "different"]
 
+# Why not pooch: 1.9 checks digests, but `requests.get` in its HTTPDownloader reads proxies,
+# certificates and .netrc itself, and its stream_download deletes what a failure leaves: it neither
+# resumes nor limits sizes.
+
 _TIMEOUT = httpx.Timeout(60, connect=20)
 """A file server that is silent for a minute is taken to have failed."""
 

@@ -25,6 +25,7 @@ from memconform.results.records import (
     Shapes,
 )
 from memconform.runs.results import QuestionResult
+from memconform.stats.bootstrap import mean_intervals
 from memconform.stats.clusters import cluster_totals, clustered_mean
 from memconform.stats.paired_comparison import (
     ALPHA,
@@ -36,7 +37,6 @@ from memconform.stats.paired_comparison import (
     compare_pairs,
 )
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
-from memconform.stats.resampling import mean_intervals
 
 _SHOWN = 5
 """The number of questions per stage, and of lines of shape differences, in a report."""

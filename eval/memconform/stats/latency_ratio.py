@@ -5,8 +5,8 @@ from math import exp
 from statistics import fmean
 
 from memconform.records import Record
+from memconform.stats.bootstrap import mean_intervals
 from memconform.stats.paired_comparison import RateInterval
-from memconform.stats.resampling import mean_intervals
 
 
 class LatencyRatio(Record):

@@ -12,8 +12,8 @@ from itertools import chain
 from math import fsum
 from operator import mul
 
+from memconform.stats.bootstrap import percentile_interval, resampled_totals
 from memconform.stats.intervals import Interval
-from memconform.stats.resampling import quantile, resampled_totals
 
 Ratings = Sequence[Sequence[Hashable | None]]
 """A row for each unit that was rated, with a rating by each rater; None where there is none."""
@@ -222,9 +222,8 @@ def _agreement(
         return None
     units = len(columns[0])
     drawn = _resampled(columns, coefficient, seed, resamples)
-    defined = sorted(found for found in drawn if found is not None)
-    tail = (1 - confidence) / 2
-    interval = Interval(quantile(defined, tail), quantile(defined, 1 - tail)) if defined else None
+    defined = [found for found in drawn if found is not None]
+    interval = percentile_interval(defined, confidence) if defined else None
     return Agreement(value, interval, units, 1 - len(defined) / resamples)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.clusters import cluster_totals, clustered_mean, clustered_wilson
 from memconform.stats.intervals import wilson
 
@@ -87,39 +86,3 @@ def test_one_cluster_has_no_mean_with_an_error() -> None:
 def test_values_that_were_not_measured_are_in_no_cluster() -> None:
     values = [1.0, float("nan"), 0.5, float("nan"), 0.25]
     assert cluster_totals(values, ["a", "a", "b", "c", "a"]) == [(1.25, 2), (0.5, 1)]
-
-
-def test_the_bootstrap_of_single_rows_is_scipys() -> None:
-    values = np.random.default_rng(7).random(200) ** 3
-    [ours] = bootstrap_means(values[:, None], resamples=10_000)
-    theirs = scipy.stats.bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=10_000, rng=1
-    ).confidence_interval
-    width = theirs.high - theirs.low
-    assert ours.low == pytest.approx(theirs.low, abs=width / 30)
-    assert ours.high == pytest.approx(theirs.high, abs=width / 30)
-
-
-def test_the_bootstrap_is_the_same_for_a_seed_and_covers_columns_alike() -> None:
-    values = np.random.default_rng(5).random((60, 2))
-    first = bootstrap_means(values, seed=4, resamples=700)
-    assert first == bootstrap_means(values, seed=4, resamples=700)
-    assert first != bootstrap_means(values, seed=5, resamples=700)
-    # Both columns are of the same resamples.
-    [alone] = bootstrap_means(values[:, 1:], seed=4, resamples=700)
-    assert first[1] == pytest.approx(alone)
-
-
-def test_the_bootstrap_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no rows"):
-        bootstrap_means(np.zeros((0, 1)))
-
-
-def test_nan_is_ignored() -> None:
-    values = np.random.default_rng(1).random(300)
-    with_holes = np.full((600, 2), np.nan)
-    with_holes[::2, 0] = values
-    some, none = bootstrap_means(with_holes)
-    [alone] = bootstrap_means(values[:, None])
-    assert some == pytest.approx(alone, abs=0.005)
-    assert np.isnan(none).all()

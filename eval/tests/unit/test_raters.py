@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from itertools import permutations
-from unittest import mock
 
 import krippendorff
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memconform.stats import resampling
 from memconform.stats.raters import (
     Ratings,
     alpha_agreement,
@@ -247,19 +245,6 @@ def test_resamples_of_one_category_are_counted() -> None:
     alone = alpha_agreement([["yes", "yes"], ["no", "no"]], seed=1, resamples=1)
     assert alone is not None
     assert (alone.interval is None) == (alone.undefined == 1)
-
-
-def test_without_numpy_the_interval_is_the_same() -> None:
-    with mock.patch.object(resampling, "find_spec", return_value=None):
-        without = alpha_agreement(_KRIPPENDORFF, resamples=500), fleiss_agreement([[2, 1], [0, 3]])
-    first = alpha_agreement(_KRIPPENDORFF, resamples=500)
-    for agreement, expected in zip(
-        without, (first, fleiss_agreement([[2, 1], [0, 3]])), strict=True
-    ):
-        assert agreement is not None
-        assert expected is not None
-        assert agreement.interval == pytest.approx(expected.interval)
-        assert agreement.undefined == expected.undefined
 
 
 _VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
