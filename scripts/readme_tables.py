@@ -1,6 +1,15 @@
-"""Tables of the READMEs, generated from published results."""
+"""Updates the tables of the READMEs from results/published.
 
+python scripts/readme_tables.py [CHECKOUT]          by default the current folder
+python scripts/readme_tables.py --check [CHECKOUT]  changes nothing
+
+Exit codes: 0 ok · 1 a README is out of date (--check) · 2 a published result or a marker is missing
+or invalid
+"""
+
+import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +21,19 @@ from memconform.bench.answering.records import AnswerReport, ArmReport
 from memconform.bench.records import BenchReport, Row, Scores
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
-from memconform.errors import UsageError
+from memconform.datasets.files import read_text
+from memconform.errors import ExitCode, MemconformError, UsageError
+from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.lme import markdown_table, replay_table
 from memconform.reports.mutation import mutation_table
-from memconform.reports.others import comparison_table, dates_comparison_table, read_others
 from memconform.reports.rates import format_rate
+from memconform.storage.sink import replacing
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
+from memini_tables import comparison_table, dates_comparison_table, read_others
 
 _Report = TypeVar("_Report", bound=BaseModel)
 
@@ -298,3 +310,56 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
     else:
         costs = [f"{speed.p50:.1f}", f"{speed.p95:.1f}", f"{system.ingest_s:.1f}"]
     return [f"{label} ({model})" if model and row.strategy != "bm25" else label, *scores, *costs]
+
+
+def update(checkout: Path, *, check: bool) -> ExitCode:
+    """Update the tables of a checkout; with `check`, only say which differ.
+
+    Raises:
+        UsageError: as `tables` and `Table.placed`, and if a README is not UTF-8
+            (`dataset_unreadable`).
+    """
+    code = ExitCode.OK
+    for table in tables(checkout):
+        content = _content(table.readme)
+        updated = table.placed(content)
+        if updated == content:
+            print(f"{table.readme}: {table.name} is up to date")
+        elif check:
+            print(
+                f"{table.readme}: {table.name} differs from the published results", file=sys.stderr
+            )
+            code = ExitCode.FAILED
+        else:
+            with replacing(table.readme) as file:
+                file.write_text(updated)
+            print(f"{table.readme}: {table.name} updated")
+    return code
+
+
+def _content(readme: Path) -> str:
+    """The text of a README, with line ends as in the tables."""
+    try:
+        return read_text(readme).replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{readme} is not UTF-8 at byte {error.start}",
+            code="dataset_unreadable",
+            hint="save it as UTF-8",
+        ) from error
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Update the tables of the READMEs.")
+    parser.add_argument("checkout", type=Path, nargs="?", default=Path())
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    options = parser.parse_args()
+    try:
+        return update(options.checkout, check=options.check)
+    except MemconformError as error:
+        print(render_error(error), file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
