@@ -27,7 +27,8 @@ from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
-from memconform.reports.lme import markdown_table, replay_table
+from memconform.reports.lme import replay_table
+from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
 from memconform.reports.rates import format_rate
 from memconform.storage.sink import replacing
@@ -138,10 +139,8 @@ def _report(path: Path, model: type[_Report]) -> _Report:
 
 
 def _lme_table(results: Sequence[dict[str, Any]]) -> str:
-    lines = [
-        "| mode | passed | rate | 95 % interval | rankings equal |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    header = ["mode", "passed", "rate", "95 % interval", "rankings equal"]
+    rows = []
     for result in results:
         if result["pass_rate"] is None:
             raise UsageError(
@@ -152,37 +151,33 @@ def _lme_table(results: Sequence[dict[str, Any]]) -> str:
         rate, interval = format_rate(
             result["pass_rate"], result["pass_rate_interval"], measured=result["total"]
         ).split(" ", 1)
-        lines.append(
-            f"| {result['mode']} | {result['passed']} of {result['total']}"
-            f" | {rate} | {interval.strip('()')}"
-            f" | {', '.join(result['sdks'])}: {result['rankings_equal']} of {result['total']} |"
-        )
-    return "\n".join(lines) + "\n"
+        equal = f"{result['rankings_equal']} of {result['total']}"
+        cells = [result["mode"], f"{result['passed']} of {result['total']}", rate]
+        rows.append([*cells, interval.strip("()"), f"{', '.join(result['sdks'])}: {equal}"])
+    return "\n".join(markdown_table(header, rows, left=range(len(header)))) + "\n"
 
 
 def _bench_table(reports: Sequence[BenchReport]) -> str:
     header = ["benchmark", "index", "system", *_METRICS, "p50 ms", "p95 ms", "ingest s"]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 3 + ['---:'] * 7)} |"]
+    rows: list[list[str]] = []
     agreements: list[str] = []
     for report in reports:
         source = report.source
         name = " ".join([source.format, *source.options.values(), *source.made])
-        lines += [
-            f"| {' | '.join([name, report.settings.index, *_cells(report, row)])} |"
-            for row in report.rows
-        ]
+        rows += [[name, report.settings.index, *_cells(report, row)] for row in report.rows]
         agreements += [
             f"- {name}, {agreement.strategy}: {', '.join(agreement.systems)} rank"
             f" {agreement.equal:,} of {plural(agreement.compared, 'query', spec=',')} alike"
             for agreement in report.alike
         ]
+    lines = markdown_table(header, rows, left=range(3))
     return "\n".join([*lines, "", *agreements] if agreements else lines) + "\n"
 
 
 def _official_table(reports: Sequence[BenchReport]) -> str:
     """The official views of LongMemEval's isolated indexes, with all of their metrics' names."""
     header = ["index of", "text", "system", "metrics by", *_OFFICIAL_METRICS]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 4 + ['---:'] * 7)} |"]
+    rows = []
     for report in reports:
         official = {system.name for system in report.systems if system.official_items}
         level = report.source.options.get("level", "")
@@ -194,24 +189,21 @@ def _official_table(reports: Sequence[BenchReport]) -> str:
                 cells = [f"{level}s", "official" if row.system in official else text]
                 cells += [f"{row.system} {row.strategy}".strip(), unit]
                 cells += [f"{view.metrics[metric].value:.1f}" for metric in _OFFICIAL_METRICS]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+                rows.append(cells)
+    return "\n".join(markdown_table(header, rows, left=range(4))) + "\n"
 
 
 def _answers_table(reports: Sequence[AnswerReport]) -> str:
     """Every arm of every report, which must be measured completely."""
     header = ["benchmark", "questions", "arm", "accuracy", "abstention", "kept %"]
     header += ["all gold shown", "some gold missing", "F1"]
-    lines = [
-        f"| {' | '.join(header)} |",
-        f"| {' | '.join(['---', '---:', '---', *['---:'] * 6])} |",
-    ]
+    rows = []
     for report in reports:
         for arm in report.arms:
             name = f"{report.settings.suite}, {report.settings.level}s"
             cells = [name, f"{report.questions:,}", arm.name, *_answer_cells(report, arm)]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            rows.append(cells)
+    return "\n".join(markdown_table(header, rows, left=(0, 2))) + "\n"
 
 
 def _answer_cells(report: AnswerReport, arm: ArmReport) -> list[str]:
@@ -265,10 +257,7 @@ def _by_date(row: Row) -> bool:
 def _dates_table(reports: Sequence[BenchReport]) -> str:
     """Rows of reports about dates by category, with the interval of the first metric."""
     metrics = ("recall_any@1", "recall_any@5", "mrr@10")
-    lines = [
-        f"| questions | system | {' | '.join(metrics)} |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
+    rows = []
     for report in reports:
         for row in report.rows:
             view = row.views[ALL]
@@ -284,8 +273,8 @@ def _dates_table(reports: Sequence[BenchReport]) -> str:
                     format_rate(first.value, interval, measured=scores.queries, spec=".1f")
                 )
                 cells += [f"{value.value:.1f}" for value in values[1:]]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+                rows.append(cells)
+    return "\n".join(markdown_table(["questions", "system", *metrics], rows, left=range(2))) + "\n"
 
 
 def _cells(report: BenchReport, row: Row) -> list[str]:

@@ -22,6 +22,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import footnotes, row_name
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
 from memconform.reports.rates import format_rate
@@ -105,7 +106,7 @@ def show_bench(
                 header,
                 cells,
                 console.width,
-                names=2 if "strategy" in header else 1,
+                names=_named(header),
                 importance=_importance(header),
             )
             console.print(table)
@@ -293,7 +294,10 @@ def _agreement_lines(report: BenchReport) -> list[tuple[str, bool]]:
     return lines
 
 
+def _named(header: Sequence[str]) -> int:
+    """The number of columns that identify a row."""
+    return 2 if "strategy" in header else 1
+
+
 def _markdown(header: Sequence[str], cells: _Cells) -> list[str]:
-    rule = ["---" if name in ("system", "strategy") else "---:" for name in header]
-    rows = [[escape_markdown(cell) for cell in row] for row in cells]
-    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
+    return markdown_table(header, cells, left=range(_named(header)))

@@ -16,6 +16,7 @@ from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import NOT_MEASURED, format_rate
 from memconform.stats.paired_comparison import ParityVerdict
@@ -59,8 +60,9 @@ def bench_parity_markdown(report: BenchParityReport) -> str:
     """Render the rows and the pairs as Markdown."""
     header, cells = _row_cells(report.rows, report.metric)
     lines = [f"## {escape_markdown(bench_parity_banner(report))}", ""]
-    lines += [*_markdown(header, cells), ""]
-    lines += [*_markdown(_PAIR_HEADER, [_pair_cells(pair) for pair in report.pairs]), ""]
+    lines += [*markdown_table(header, cells, left=range(len(header))), ""]
+    pairs = [_pair_cells(pair) for pair in report.pairs]
+    lines += [*markdown_table(_PAIR_HEADER, pairs, left=range(len(_PAIR_HEADER))), ""]
     notes = [contrast_line(pair.first, pair.second, pair.contrast) for pair in report.pairs]
     lines += [f"- {escape_markdown(note)}" for note in [*notes, *report.reasons]]
     return "\n".join(lines) + "\n"
@@ -226,8 +228,3 @@ def _trend_cells(report: BenchReport, row: Row, names: Sequence[str]) -> list[st
     speed = [_MISSING] * 2 if answer is None else [f"{answer.p50:.1f}", f"{answer.p95:.1f}"]
     build = (system.build_hash or _MISSING)[:8]
     return [*scores, f"{row.not_measured:,}", *speed, system.version or _MISSING, build]
-
-
-def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *([escape_markdown(c) for c in row] for row in cells)]
-    return [f"| {' | '.join(line)} |" for line in lines]

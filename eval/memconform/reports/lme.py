@@ -31,6 +31,7 @@ from memconform.replay.records import (
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
 from memconform.reports.console import null_lists, short_rankings, skipped, table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
 from memconform.stats.paired_comparison import ParityVerdict
@@ -287,10 +288,3 @@ def _parity_section(parity: LmeParity) -> list[str]:
             lines.append(f"  - and {len(pair.divergences) - len(shown)} more in parity.json")
     notes = [f"session filter: {parity.session_filter}", *parity.reasons]
     return [*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]
-
-
-def markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table in Markdown, line by line."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    rows = [[escape_markdown(cell) for cell in row] for row in cells]
-    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]

@@ -9,6 +9,7 @@ from memconform.replay.review_records import Flip, LmeReview
 from memconform.reports.accuracies import accuracy_text
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import format_rate
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
@@ -71,7 +72,7 @@ def lme_review_markdown(report: LmeReview) -> str:
     """Render the whole comparison as Markdown."""
     lines = [f"## {escape_markdown(lme_review_banner(report))}", ""]
     lines += [f"- {escape_markdown(line)}" for line in _heads(report)]
-    lines += ["", *_markdown(_HEADER, _rows(report)), ""]
+    lines += ["", *markdown_table(_HEADER, _rows(report), left=range(len(_HEADER))), ""]
     overall = contrast_line(_BEFORE, _AFTER, report.overall, "history")
     notes = (overall, *_absences(report), *report.reasons)
     lines += [f"- {escape_markdown(note)}" for note in notes]
@@ -79,7 +80,8 @@ def lme_review_markdown(report: LmeReview) -> str:
         if flips:
             rows = [[flip.question, flip.category, *_flip_cells(flip)] for flip in flips]
             header = ["question", "category", "verdict", "rank of gold", "before", "after"]
-            lines += ["", f"### {title}", "", *_markdown(header, rows)]
+            table = markdown_table(header, rows, left=range(len(header)))
+            lines += ["", f"### {title}", "", *table]
     return "\n".join(lines) + "\n"
 
 
@@ -160,8 +162,3 @@ def _flip_cells(flip: Flip) -> list[str]:
         flip.answer_before,
         flip.answer_after,
     ]
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *([escape_markdown(c) for c in row] for row in rows)]
-    return [f"| {' | '.join(line)} |" for line in lines]
