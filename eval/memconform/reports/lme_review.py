@@ -11,7 +11,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
-from memconform.reports.rates import format_rate
+from memconform.reports.rates import NO_FIGURE, format_rate
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 _BEFORE, _AFTER = "before", "after"
@@ -19,7 +19,6 @@ _SHOWN = 20
 """Flips of each list on the terminal; JSON and Markdown have all."""
 _PREVIEW = 80
 """Characters of an answer on the terminal."""
-_MISSING = "-"
 _HEADER = (
     *("questions", "verdict", "compared", "right before", "right after", "only before"),
     *("only after", "after - before (95 %)", "p (Holm)"),
@@ -141,7 +140,7 @@ def _cells(comparison: PairedComparison) -> list[str]:
         str(comparison.first_only),
         str(comparison.second_only),
         format_rate(value, (low, high), measured=compared, spec="+.1f"),
-        f"{comparison.holm_p:.2g}" if compared else _MISSING,
+        f"{comparison.holm_p:.2g}" if compared else NO_FIGURE,
     ]
 
 
@@ -153,7 +152,7 @@ def _flip_line(flip: Flip) -> str:
 
 def _flip_cells(flip: Flip) -> list[str]:
     ranks = [
-        _MISSING if rank is None else str(rank)
+        NO_FIGURE if rank is None else str(rank)
         for rank in (flip.gold_rank_before, flip.gold_rank_after)
     ]
     return [
