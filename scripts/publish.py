@@ -1,4 +1,4 @@
-"""Measures the published results, and updates the tables that `memconform report tables` writes.
+"""Measures the published results, and updates the tables that scripts/readme_tables.py writes.
 
 python scripts/publish.py lme           pass rates on lme
 python scripts/publish.py mutation      the mutation score, which takes minutes
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_public
-from memconform.reports.tables import LME_MODES, PUBLISHED
+from readme_tables import LME_MODES, PUBLISHED, update
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _PUBLISHED = _CHECKOUT / PUBLISHED
@@ -250,7 +250,7 @@ def main() -> None:
     measured = {name: take() for name, take in measurements.items()}
     for name, figures in measured.items():
         _publish(name, figures)
-    subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
+    update(_CHECKOUT, check=False)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memconform.bench.records import OfficialScoring, Relevance, SessionSizes
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.model import Question
-from memconform.datasets.pruning import Pruning
+
+if TYPE_CHECKING:
+    from memconform.longmemeval.pruning import Pruning
 
 ALL = "all"
 """View of every query with gold, by the gold that the dataset names."""
@@ -93,7 +96,7 @@ class QueryPlanner:
     """Ids of queries whose gold is disputed; None without errata."""
     corrected_gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The right gold of queries that name other evidence."""
-    pruning: Pruning | None = None
+    pruning: "Pruning | None" = None
     wants_memories: bool = False
 
     def tasks(self, haystack: Haystack) -> list[Task]:

@@ -26,9 +26,9 @@ from memconform.cli.options import (
     writable_exports,
 )
 from memconform.contract.names import Mode
-from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode
+from memconform.longmemeval.names import Join
 
 _BENCHMARK = "Which benchmark"
 _QUERIES = "Which queries"

@@ -7,8 +7,8 @@ from typing import Literal
 
 from memconform.contract.names import RankBy
 from memconform.daemons.kinds import UpstreamKind
-from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
+from memconform.longmemeval.names import Join
 
 SUITES: Mapping[str, str | None] = {
     "sample": None,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memconform.bench.digests import digest_of_names
 from memconform.bench.journal import ResumeState, load_resume_state
@@ -34,8 +35,6 @@ from memconform.daemons.limits import allow_files
 from memconform.daemons.runner import Progress
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
-from memconform.datasets.expansion import expanded, read_keys
-from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
 from memconform.datasets.sources import find_data, known_sources
@@ -43,6 +42,9 @@ from memconform.datasets.wmb import question_of
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
+
+if TYPE_CHECKING:
+    from memconform.longmemeval.pruning import Pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ def _add_keys(options: BenchOptions, benchmark: Benchmark) -> None:
     if options.join is not None and options.keys is None:
         raise UsageError("--join needs --keys", code="bad_option", hint="add --keys FILE")
     if options.keys is not None:
+        from memconform.longmemeval.keys import expanded, read_keys  # noqa: PLC0415 - rare
+
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
@@ -253,7 +257,7 @@ def _settings(
     return settings, planner
 
 
-def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
+def _pruning_inputs(pruning: "Pruning") -> Iterable[object]:
     """Everything that decides what is pruned, for a digest."""
     return (*pruning.events.days.items(), *pruning.ranges.items(), pruning.slack)
 
@@ -272,7 +276,7 @@ def _transformations(options: BenchOptions) -> tuple[str, ...]:
     return tuple(text for text, flag in descriptions.items() if flag)
 
 
-def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
+def _pruning(options: BenchOptions, survey: BenchmarkScan) -> "Pruning | None":
     if options.events is None or options.ranges is None:
         if options.events is not options.ranges:
             raise UsageError(
@@ -281,6 +285,12 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
                 hint="give both or neither",
             )
         return None
+    from memconform.longmemeval.pruning import (  # noqa: PLC0415 - rare
+        Pruning,
+        read_events,
+        read_ranges,
+    )
+
     pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
     pruning.require_known_ids(survey.queries)
     return pruning

@@ -42,7 +42,8 @@ from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import hides
-from memconform.reports.answers import AnswerConsole, answer_lines, show_answers
+from memconform.reports.answers import answer_lines, show_answers
+from memconform.reports.progress import RecordProgress
 from memconform.reports.run_judges import reasoning_notice
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.rubric import Rubric
@@ -156,7 +157,7 @@ class _Work:
             plan = self._plan(model, judge)
             folder = RunFolder(options.output, new_run_id(datetime.now(UTC), "answer", self.suite))
             total = len(plan.tasks) * len(plan.arms)
-            with AnswerConsole(total, quiet=options.quiet) as console:
+            with RecordProgress("answering", total, ArmAnswer, quiet=options.quiet) as console:
                 finished = await dispatch(answer_questions(plan, folder), [console.handle])
         if not isinstance(finished, AnswersFinished):
             raise TypeError(f"answering ended with {finished}")

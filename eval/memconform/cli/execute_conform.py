@@ -53,9 +53,9 @@ from memconform.reports.conformance import (
     ConformanceConsole,
     conform_banner,
     conform_notes,
+    conformance_markdown,
     show_findings,
 )
-from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.provenance import Origin
 from memconform.storage.sink import replacing
@@ -300,10 +300,10 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selec
             file.write_text(text)
     report = report.from_here(run.path)
     if options.junit is not None:
-        from memconform.reports.junit import write_junit  # noqa: PLC0415 - it needs xml
+        from memconform.reports.junit import write_conformance  # noqa: PLC0415 - it needs xml
 
         with inert_target(options.junit) as target:
-            write_junit(target, report)
+            write_conformance(target, report)
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(conformance_markdown(report, selection))

@@ -10,14 +10,14 @@ from memconform.cli.targets import json_target
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.errors import ExitCode, UsageError
-from memconform.expansion.generation import Calls, file_rows, format_options, generate
-from memconform.expansion.prompts import parse_expansion
-from memconform.expansion.records import ExpansionReport
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.settings import address
+from memconform.longmemeval.generation import Calls, file_rows, format_options, generate
+from memconform.longmemeval.prompts import parse_expansion
+from memconform.longmemeval.records import ExpansionReport
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.progress import StepProgress

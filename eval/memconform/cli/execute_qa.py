@@ -9,7 +9,7 @@ from memconform.bench.qa.engine import score_answers
 from memconform.bench.qa.journal import read_judgements
 from memconform.bench.qa.official import log_rows, official_figures
 from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun, key_file
-from memconform.bench.qa.records import QaMetrics
+from memconform.bench.qa.records import Judgement, QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import views
 from memconform.cli.bench_errata import disputed_answers
@@ -32,8 +32,8 @@ from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
 from memconform.llm.settings import address
 from memconform.printing.output import echo
+from memconform.reports.progress import RecordProgress
 from memconform.reports.qa import (
-    QaConsole,
     error_lines,
     metrics_lines,
     qa_banner,
@@ -112,7 +112,7 @@ async def _score(
         run_id = new_run_id(datetime.now(UTC), "judge", options.suite)
         folder = RunFolder(options.output, run_id)
         total = len(selection.answered) * len(runs)
-        with QaConsole(total, quiet=options.quiet) as console:
+        with RecordProgress("judging", total, Judgement, quiet=options.quiet) as console:
             finished = await dispatch(score_answers(plan, folder), [console.handle])
     if not isinstance(finished, QaFinished):
         raise TypeError(f"a scoring ended with {finished}")

@@ -9,12 +9,12 @@ from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.reports.exports import annotations as annotation_format
 from memconform.reports.exports import badge as badge_format
-from memconform.reports.exports import ctrf as ctrf_format
-from memconform.reports.exports import junit as junit_format
-from memconform.reports.exports import markdown as markdown_format
-from memconform.reports.exports import table as csv_format
+from memconform.reports.exports.annotations import annotation_lines
+from memconform.reports.exports.csv_rows import write_csv
+from memconform.reports.exports.ctrf import ctrf_report, write_ctrf
+from memconform.reports.exports.summary import summary_markdown
+from memconform.reports.junit import write_outcomes
 from memconform.reports.overview.headline import Statement, statements
 from memconform.reports.overview.outcomes import Outcome, outcomes
 from memconform.reports.overview.overview import Overview
@@ -45,7 +45,7 @@ def junit(options: ReportOptions) -> ExitCode:
     return _write(
         options,
         inert_target,
-        lambda to, overview, _s, found: junit_format.write_junit(to, found, overview.period()[0]),
+        lambda to, overview, _s, found: write_outcomes(to, found, overview.period()[0]),
     )
 
 
@@ -55,15 +55,14 @@ def ctrf(options: ReportOptions) -> ExitCode:
     def write(
         target: Sink, overview: Overview, _: Sequence[Statement], found: Sequence[Outcome]
     ) -> None:
-        report = ctrf_format.ctrf_report(found, *overview.period())
-        ctrf_format.write_ctrf(target, report)
+        write_ctrf(target, ctrf_report(found, *overview.period()))
 
     return _write(options, json_target, write)
 
 
 def csv(options: ReportOptions) -> ExitCode:
     """Write CSV; raises as `html` does."""
-    return _write(options, text_target, lambda to, _o, _s, found: csv_format.write_csv(to, found))
+    return _write(options, text_target, lambda to, _o, _s, found: write_csv(to, found))
 
 
 def markdown(options: ReportOptions) -> ExitCode:
@@ -75,7 +74,7 @@ def markdown(options: ReportOptions) -> ExitCode:
         verdicts: Sequence[Statement],
         found: Sequence[Outcome],
     ) -> None:
-        text = markdown_format.summary_markdown(overview, verdicts, found)
+        text = summary_markdown(overview, verdicts, found)
         target.write_masked(Masked(text.encode("utf-8", "backslashreplace")))
 
     return _write(options, text_target, write)
@@ -99,7 +98,7 @@ def annotations(options: ReportOptions) -> ExitCode:
             for sdk, change in group.changes.items()
             for question in change.regressions
         }
-        for line in annotation_format.annotation_lines(verdicts, found, passing, regressed):
+        for line in annotation_lines(verdicts, found, passing, regressed):
             target.write_masked(Masked(f"{line}\n".encode("utf-8", "backslashreplace")))
 
     return _write(options, inert_target, write)

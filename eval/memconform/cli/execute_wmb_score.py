@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from memconform.bench.wmb.engine import read_verdicts, score_wmb
 from memconform.bench.wmb.plan import StoredAnswers, WmbPlan, read_stored_answers
+from memconform.bench.wmb.records import WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
 from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
@@ -23,7 +24,8 @@ from memconform.llm.calls import Model
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.printing.output import echo
-from memconform.reports.wmb import ScoreConsole, score_banner, show_score
+from memconform.reports.progress import RecordProgress
+from memconform.reports.wmb import score_banner, show_score
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -70,7 +72,8 @@ async def _score(
             kept = len(read_verdicts(plan.resumed, plan.settings))
             echo(f"  {kept} verdicts kept of {plan.resumed.parent.name}", err=True)
         folder = RunFolder(options.output, new_run_id(datetime.now(UTC), "score", "wmb"))
-        with ScoreConsole(len(plan.shown_digests()), quiet=options.quiet) as console:
+        total = len(plan.shown_digests())
+        with RecordProgress("judging", total, WmbVerdict, quiet=options.quiet) as console:
             finished = await dispatch(score_wmb(plan, folder), [console.handle])
     if not isinstance(finished, WmbFinished):
         raise TypeError(f"a scoring ended with {finished}")

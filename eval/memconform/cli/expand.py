@@ -12,7 +12,7 @@ from memconform.cli.judge_options import CallFlags, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, quiet, schema, writable_file
 from memconform.errors import ExitCode
-from memconform.expansion.prompts import Kind
+from memconform.longmemeval.names import Kind
 
 _WHAT = "What to generate"
 _MODEL = "The model"
@@ -81,7 +81,7 @@ class ExpandOptions(CallFlags):
     help="File to write.",
 )
 @json_file
-@schema("expansion.records:ExpansionReport")
+@schema("longmemeval.records:ExpansionReport")
 @quiet
 def expand_command(**flags: object) -> ExitCode:
     """Generate keys, events or time ranges of a benchmark, in the format of LongMemEval's authors.

@@ -9,8 +9,6 @@ from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import DroppedEntry
-from memconform.datasets.history import FillerPool, Shape, compiled
-from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import ExitCode, NothingSelectedError
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -114,6 +112,13 @@ def compile_command(
     output: str,
 ) -> None:
     """Write a LongMemEval file with haystacks of any length."""
+    from memconform.longmemeval.history import (  # noqa: PLC0415 - of this command alone
+        FillerPool,
+        Shape,
+        compiled,
+    )
+    from memconform.longmemeval.history_sources import Sources, cases  # noqa: PLC0415 - same
+
     if min_filler > max_filler:
         raise click.UsageError("--min-filler is more than --max-filler")
     target_path = Path(output)

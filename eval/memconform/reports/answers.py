@@ -2,32 +2,16 @@
 
 from collections.abc import Iterator
 
-from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport
-from memconform.bench.answering.report_builder import AnswersFinished
+from memconform.bench.answering.records import AnswerReport, ArmReport
 from memconform.bench.tasks import ALL
 from memconform.printing.plurals import plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
-from memconform.reports.progress import ProgressReport
-from memconform.reports.rates import NOT_MEASURED
+from memconform.reports.rates import NO_FIGURE, NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
 
-_NO_FIGURE = "-"
 _IMPORTANCE = ("accuracy", "kept %", "all gold shown", "some gold missing", "F1", "cost $")
-
-
-class AnswerConsole(ProgressReport):
-    """Event handler that shows the progress of answering."""
-
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._task = self._progress.add_task("answering", total=total)
-
-    def handle(self, event: ArmAnswer | AnswersFinished) -> None:
-        """Advance the progress bar."""
-        if isinstance(event, ArmAnswer):
-            self._progress.advance(self._task)
 
 
 def show_answers(report: AnswerReport, *, quiet: bool = False) -> None:
@@ -81,7 +65,7 @@ def _table(report: AnswerReport, view: str) -> tuple[list[str], list[list[str]]]
             arm.name,
             accuracy_cell(scores.overall),
             estimate_cell(scores.task_averaged.rate),
-            accuracy_cell(scores.abstention) if scores.abstention.expected else _NO_FIGURE,
+            accuracy_cell(scores.abstention) if scores.abstention.expected else NO_FIGURE,
         ]
         if is_all:
             row += [_kept(arm), accuracy_cell(arm.with_gold), accuracy_cell(arm.without_gold)]
@@ -99,7 +83,7 @@ def _table(report: AnswerReport, view: str) -> tuple[list[str], list[list[str]]]
 
 def _kept(arm: ArmReport) -> str:
     if arm.kept is None or arm.kept.share is None:
-        return _NO_FIGURE
+        return NO_FIGURE
     return estimate_cell(arm.kept.share)
 
 

@@ -22,15 +22,15 @@ from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import footnotes, row_name
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
-from memconform.reports.rates import format_rate
+from memconform.reports.rates import NO_FIGURE, format_rate
 from memconform.scoring.accuracy import Estimate
 from memconform.scoring.retrieval import RATES
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
 
-_MISSING = "-"
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
 _OFFICIAL_SHOWN = ("recall_any", "recall_all", "ndcg_any")
 _BY_WEIGHT = ("recall_any", "mrr", "ndcg", "ndcg_any", "recall_all")
@@ -105,7 +105,7 @@ def show_bench(
                 header,
                 cells,
                 console.width,
-                names=2 if "strategy" in header else 1,
+                names=_named(header),
                 importance=_importance(header),
             )
             console.print(table)
@@ -202,7 +202,7 @@ def _score_cells(
     cells = [
         [
             system,
-            label or _MISSING,
+            label or NO_FIGURE,
             *(_cell(name, scores.metrics[name], scores.queries) for name in names),
         ]
         for system, label, scores in systems
@@ -242,11 +242,11 @@ def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
 
 
 def _names(row: Row) -> list[str]:
-    return [row.system, row.strategy or _MISSING]
+    return [row.system, row.strategy or NO_FIGURE]
 
 
 def _p50(values: QuantileSummary | None) -> str:
-    return _MISSING if values is None else f"{values.p50:.1f}"
+    return NO_FIGURE if values is None else f"{values.p50:.1f}"
 
 
 def _ingest_cells(system: SystemReport) -> list[str]:
@@ -255,19 +255,19 @@ def _ingest_cells(system: SystemReport) -> list[str]:
         f"{system.documents:,}",
         _count(system.chunks),
         _count(system.vectors),
-        _MISSING if system.ingest_s is None else f"{system.ingest_s:.1f}",
-        _MISSING if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
+        NO_FIGURE if system.ingest_s is None else f"{system.ingest_s:.1f}",
+        NO_FIGURE if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
         _mebibytes(system.rss_peak_bytes),
         _mebibytes(system.disk_bytes),
     ]
 
 
 def _count(value: int | None) -> str:
-    return _MISSING if value is None else f"{value:,}"
+    return NO_FIGURE if value is None else f"{value:,}"
 
 
 def _mebibytes(value: int | None) -> str:
-    return _MISSING if value is None else f"{value / 2**20:,.0f}"
+    return NO_FIGURE if value is None else f"{value / 2**20:,.0f}"
 
 
 def _unmeasured(row: Row) -> str:
@@ -293,7 +293,10 @@ def _agreement_lines(report: BenchReport) -> list[tuple[str, bool]]:
     return lines
 
 
+def _named(header: Sequence[str]) -> int:
+    """The number of columns that identify a row."""
+    return 2 if "strategy" in header else 1
+
+
 def _markdown(header: Sequence[str], cells: _Cells) -> list[str]:
-    rule = ["---" if name in ("system", "strategy") else "---:" for name in header]
-    rows = [[escape_markdown(cell) for cell in row] for row in cells]
-    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
+    return markdown_table(header, cells, left=range(_named(header)))

@@ -16,14 +16,14 @@ from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
-from memconform.reports.rates import NOT_MEASURED, format_rate
+from memconform.reports.rates import NO_FIGURE, NOT_MEASURED, format_rate
 from memconform.stats.paired_comparison import ParityVerdict
 
 _GOOD = (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
 _SHOWN = 10
 """Queries of each list on the terminal; JSON has all."""
-_MISSING = "-"
 _COMPARED_HEADER = ("row", "index", "started", "version", "build", "queries", "not measured")
 _PAIR_HEADER = (
     *("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings", "overlap", "RBO"),
@@ -59,8 +59,9 @@ def bench_parity_markdown(report: BenchParityReport) -> str:
     """Render the rows and the pairs as Markdown."""
     header, cells = _row_cells(report.rows, report.metric)
     lines = [f"## {escape_markdown(bench_parity_banner(report))}", ""]
-    lines += [*_markdown(header, cells), ""]
-    lines += [*_markdown(_PAIR_HEADER, [_pair_cells(pair) for pair in report.pairs]), ""]
+    lines += [*markdown_table(header, cells, left=range(len(header))), ""]
+    pairs = [_pair_cells(pair) for pair in report.pairs]
+    lines += [*markdown_table(_PAIR_HEADER, pairs, left=range(len(_PAIR_HEADER))), ""]
     notes = [contrast_line(pair.first, pair.second, pair.contrast) for pair in report.pairs]
     lines += [f"- {escape_markdown(note)}" for note in [*notes, *report.reasons]]
     return "\n".join(lines) + "\n"
@@ -158,8 +159,8 @@ def _row_cells(rows: Sequence[ComparedRow], metric: str) -> tuple[list[str], lis
             row.name,
             row.index,
             row.started_at,
-            row.version or _MISSING,
-            (row.build_hash or _MISSING)[:8],
+            row.version or NO_FIGURE,
+            (row.build_hash or NO_FIGURE)[:8],
             f"{row.queries:,}",
             f"{row.not_measured:,}",
             NOT_MEASURED
@@ -184,15 +185,15 @@ def _pair_cells(pair: RowPair) -> list[str]:
         format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
         f"{contrast.holm_p:.2g}",
         f"{rankings.equal:,} equal",
-        _MISSING if rankings.overlap is None else f"{rankings.overlap:.3f}",
-        _MISSING if rankings.rbo is None else f"{rankings.rbo:.3f}",
+        NO_FIGURE if rankings.overlap is None else f"{rankings.overlap:.3f}",
+        NO_FIGURE if rankings.rbo is None else f"{rankings.rbo:.3f}",
         f"{rankings.gold_earlier} / {rankings.gold_later}",
     ]
 
 
 def _query_line(query: QueryDifference) -> str:
     ranks = (query.first_rank, query.second_rank)
-    first, second = (_MISSING if rank is None else str(rank) for rank in ranks)
+    first, second = (NO_FIGURE if rank is None else str(rank) for rank in ranks)
     category = f" ({query.category})" if query.category else ""
     return f"{query.query}{category}: gold {', '.join(query.gold)}, rank {first} -> {second}"
 
@@ -220,14 +221,9 @@ def _trend_metrics(report: BenchReport) -> list[str]:
 def _trend_cells(report: BenchReport, row: Row, names: Sequence[str]) -> list[str]:
     view = row.views.get(ALL)
     values = {} if view is None else view.metrics
-    scores = [f"{values[name].value:.1f}" if name in values else _MISSING for name in names]
+    scores = [f"{values[name].value:.1f}" if name in values else NO_FIGURE for name in names]
     system = next(each for each in report.systems if each.name == row.system)
     answer = row.latency.answer if row.latency else None
-    speed = [_MISSING] * 2 if answer is None else [f"{answer.p50:.1f}", f"{answer.p95:.1f}"]
-    build = (system.build_hash or _MISSING)[:8]
-    return [*scores, f"{row.not_measured:,}", *speed, system.version or _MISSING, build]
-
-
-def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *([escape_markdown(c) for c in row] for row in cells)]
-    return [f"| {' | '.join(line)} |" for line in lines]
+    speed = [NO_FIGURE] * 2 if answer is None else [f"{answer.p50:.1f}", f"{answer.p95:.1f}"]
+    build = (system.build_hash or NO_FIGURE)[:8]
+    return [*scores, f"{row.not_measured:,}", *speed, system.version or NO_FIGURE, build]

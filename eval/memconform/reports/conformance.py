@@ -1,5 +1,6 @@
-"""Conformance reports: progress and findings on the terminal, and the one-line verdict."""
+"""Conformance reports: on the terminal, as Markdown, and the one-line verdict."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -18,8 +19,9 @@ from memconform.conformance.results import (
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.printing.console import SafeConsole, standard_error, styled
-from memconform.printing.escaping import Lines
+from memconform.printing.escaping import Lines, escape_markdown, printable
 from memconform.printing.plurals import plural
+from memconform.reports.markdown import markdown_table
 from memconform.reports.progress import ProgressReport
 
 STYLE = {
@@ -303,3 +305,76 @@ def shortened(curl: str) -> str:
     if len(curl) <= LONGEST_COMMAND:
         return curl
     return f"{curl[:_CURL_SHOWN]}… ({len(curl)} characters, too long for a shell; use replay)"
+
+
+_MOST_LISTED = 50
+"""Maximum number of causes per SDK in Markdown: CI servers cut a longer summary."""
+
+_COUNTED = (
+    Result.PASS,
+    Result.FAIL,
+    Result.WARN,
+    Result.XFAIL,
+    Result.XPASS,
+    Result.UNTESTABLE,
+    Result.ERROR,
+    Result.NOT_APPLICABLE,
+)
+
+
+def conformance_markdown(report: ConformReport, selection: str = "") -> str:
+    """Render a table of counts, then a section with the causes of each SDK's failures.
+
+    `selection` names the part of the cases that was run; empty if all were.
+    """
+    rows = []
+    for sdk in report.sdks:
+        counts = sdk.counts()
+        name = f"{'✅' if sdk.exit_code == 0 else '❌'} {sdk.sdk}"
+        rows.append([name, *(str(counts[each]) for each in _COUNTED), f"{sdk.took_s:.0f}"])
+    header = ["SDK", *(result.value for result in _COUNTED), "seconds"]
+    lines = ["## memconform conform", "", *markdown_table(header, rows)]
+    if selection:
+        lines.append(f"\nTested: {escape_markdown(selection)}; other rules were not tested.")
+    lines += [f"\n{escape_markdown(note)}." for note in conform_notes(report)]
+    lines += [
+        f"\n{escape_markdown(s.sdk)} skipped: {escape_markdown(s.reason)}" for s in report.skipped
+    ]
+    for sdk in report.sdks:
+        lines += _section(sdk, selection)
+    return "\n".join(lines) + "\n"
+
+
+def _section(sdk: SdkResult, selection: str) -> list[str]:
+    causes = findings(sdk, (*RED, Result.WARN))
+    if not causes and not sdk.problems and not sdk.stale_known:
+        return []
+    lines = ["", f"### {escape_markdown(conform_banner(sdk, selection))}", ""]
+    lines += [f"- daemon: {escape_markdown(problem)}" for problem in sdk.problems]
+    lines += [
+        f"- listed as known to fail, but no longer occurs: {escape_markdown(cause)}"
+        for cause in sdk.stale_known
+    ]
+    for finding in causes[:_MOST_LISTED]:
+        lines += _item(finding)
+    if len(causes) > _MOST_LISTED:
+        lines.append(f"- and {plural(len(causes) - _MOST_LISTED, 'more cause')}")
+    return lines
+
+
+def _item(finding: Finding) -> list[str]:
+    case, check = finding.case, finding.check
+    if case is None or check is None:
+        return []
+    rules = ", ".join(f"`{rule}`" for rule in check.rules)
+    example = f"`{check.id}` {escape_markdown(case.title)} ({rules})"
+    got = finding.example.got if finding.example is not None else ""
+    lines = [f"- **{count_line(finding)}**: {escape_markdown(finding.cause)}"]
+    lines += [f"  - **{check.result.value}** {example}"]
+    lines += [f"  - {escape_markdown(line)}" for line in ([got] if got else check.got)]
+    if finding.curl:
+        # Only a fence longer than any run of backticks inside cannot be closed early.
+        curl = printable(shortened(finding.curl))
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", curl)), default=0))
+        lines += [f"  {fence}sh", f"  {curl}", f"  {fence}"]
+    return lines

@@ -1,6 +1,6 @@
 """Tables that fit into a given width: columns are omitted whole, and no word or figure is cut."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE
 from rich.cells import cell_len
@@ -72,6 +72,14 @@ def fitting_table(
     for row in rows:
         table.add_row(*(row[column] for column in columns))
     return table, [header[column] for column in figures if column not in shown]
+
+
+def wrapped_table(header: Iterable[str | Text]) -> Table:
+    """Build a table of texts, whose columns share the width and wrap."""
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in header:
+        table.add_column(name, overflow="fold")
+    return table
 
 
 def omission(columns: Sequence[str], instead: str) -> str:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE
-from rich.table import Table
-
 from memconform.printing.console import standard_error
+from memconform.reports.fitted_table import wrapped_table
 from memconform.reports.rates import NOT_MEASURED, format_rate
 from memconform.results.judge_comparison import Disagreement, JudgeComparison
 from memconform.scoring.judge.calibration import Calibration
@@ -29,9 +27,7 @@ def _percent(rate: ErrorRate) -> str:
 def show_calibration(calibration: Calibration) -> None:
     """Error rates by kind and by group, and what else says whether a judge can be trusted."""
     console = standard_error()
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("group", "kind", "errors (95 %)"):
-        table.add_column(name, overflow="fold")
+    table = wrapped_table(("group", "kind", "errors (95 %)"))
     for group, rate in calibration.groups.items():
         table.add_row(group, "all judged", _percent(rate), style="bold")
         for kind in calibration.kinds:

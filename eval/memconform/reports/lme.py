@@ -31,11 +31,12 @@ from memconform.replay.records import (
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
 from memconform.reports.console import null_lists, short_rankings, skipped, table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.progress import RowsProgress
+from memconform.reports.rates import NO_FIGURE
 from memconform.stats.paired_comparison import ParityVerdict
 
-_MISSING = "-"
 _SHOWN = 5
 """Questions of each pair in the README; parity.json has all."""
 _IMPORTANCE = ("accuracy", "recall_all", "given gold", "p50 ms", "cost $")
@@ -156,7 +157,7 @@ def _recall(result: LmeResult) -> tuple[str, str]:
     """The name of recall_all at the largest k, and its value in percent."""
     names = [name for name in result.retrieval if name.startswith("recall_all@")]
     if not names:
-        return "recall_all", _MISSING
+        return "recall_all", NO_FIGURE
     name = max(names, key=lambda each: int(each.partition("@")[2]))
     return name, estimate_cell(result.retrieval[name])
 
@@ -177,11 +178,11 @@ def replay_table(results: Sequence[LmeResult]) -> tuple[list[str], list[list[str
                 result.sdk,
                 accuracy_cell(result.scores.overall),
                 estimate_cell(result.scores.task_averaged.rate),
-                accuracy_cell(abstention) if abstention.expected else _MISSING,
+                accuracy_cell(abstention) if abstention.expected else NO_FIGURE,
                 _recall(result)[1],
                 accuracy_cell(result.correct_given_gold),
-                _MISSING if result.exact_match is None else f"{100 * result.exact_match:.1f}",
-                _MISSING if result.latency_p50_ms is None else f"{result.latency_p50_ms:.1f}",
+                NO_FIGURE if result.exact_match is None else f"{100 * result.exact_match:.1f}",
+                NO_FIGURE if result.latency_p50_ms is None else f"{result.latency_p50_ms:.1f}",
                 f"{sum(role.calls for role in roles):,}",
                 f"{sum(role.cached for role in roles):,}",
                 f"{result.cost_accounting.total_usd:.4f}",
@@ -287,10 +288,3 @@ def _parity_section(parity: LmeParity) -> list[str]:
             lines.append(f"  - and {len(pair.divergences) - len(shown)} more in parity.json")
     notes = [f"session filter: {parity.session_filter}", *parity.reasons]
     return [*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]
-
-
-def markdown_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table in Markdown, line by line."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    rows = [[escape_markdown(cell) for cell in row] for row in cells]
-    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]

@@ -9,8 +9,9 @@ from memconform.replay.review_records import Flip, LmeReview
 from memconform.reports.accuracies import accuracy_text
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
-from memconform.reports.rates import format_rate
+from memconform.reports.rates import NO_FIGURE, format_rate
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 _BEFORE, _AFTER = "before", "after"
@@ -18,7 +19,6 @@ _SHOWN = 20
 """Flips of each list on the terminal; JSON and Markdown have all."""
 _PREVIEW = 80
 """Characters of an answer on the terminal."""
-_MISSING = "-"
 _HEADER = (
     *("questions", "verdict", "compared", "right before", "right after", "only before"),
     *("only after", "after - before (95 %)", "p (Holm)"),
@@ -71,7 +71,7 @@ def lme_review_markdown(report: LmeReview) -> str:
     """Render the whole comparison as Markdown."""
     lines = [f"## {escape_markdown(lme_review_banner(report))}", ""]
     lines += [f"- {escape_markdown(line)}" for line in _heads(report)]
-    lines += ["", *_markdown(_HEADER, _rows(report)), ""]
+    lines += ["", *markdown_table(_HEADER, _rows(report), left=range(len(_HEADER))), ""]
     overall = contrast_line(_BEFORE, _AFTER, report.overall, "history")
     notes = (overall, *_absences(report), *report.reasons)
     lines += [f"- {escape_markdown(note)}" for note in notes]
@@ -79,7 +79,8 @@ def lme_review_markdown(report: LmeReview) -> str:
         if flips:
             rows = [[flip.question, flip.category, *_flip_cells(flip)] for flip in flips]
             header = ["question", "category", "verdict", "rank of gold", "before", "after"]
-            lines += ["", f"### {title}", "", *_markdown(header, rows)]
+            table = markdown_table(header, rows, left=range(len(header)))
+            lines += ["", f"### {title}", "", *table]
     return "\n".join(lines) + "\n"
 
 
@@ -139,7 +140,7 @@ def _cells(comparison: PairedComparison) -> list[str]:
         str(comparison.first_only),
         str(comparison.second_only),
         format_rate(value, (low, high), measured=compared, spec="+.1f"),
-        f"{comparison.holm_p:.2g}" if compared else _MISSING,
+        f"{comparison.holm_p:.2g}" if compared else NO_FIGURE,
     ]
 
 
@@ -151,7 +152,7 @@ def _flip_line(flip: Flip) -> str:
 
 def _flip_cells(flip: Flip) -> list[str]:
     ranks = [
-        _MISSING if rank is None else str(rank)
+        NO_FIGURE if rank is None else str(rank)
         for rank in (flip.gold_rank_before, flip.gold_rank_after)
     ]
     return [
@@ -160,8 +161,3 @@ def _flip_cells(flip: Flip) -> list[str]:
         flip.answer_before,
         flip.answer_after,
     ]
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *([escape_markdown(c) for c in row] for row in rows)]
-    return [f"| {' | '.join(line)} |" for line in lines]

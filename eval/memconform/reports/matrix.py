@@ -11,7 +11,7 @@ from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.console import verdict_counts
 from memconform.reports.fitted_table import fitting_table, omission
-from memconform.reports.rates import pass_rate_text
+from memconform.reports.rates import NO_FIGURE, pass_rate_text
 from memconform.results.agreement import Agreement
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary
@@ -38,7 +38,6 @@ def show_matrix(
         console.print(Lines(f"{sdk.sdk} skipped: {render_error(sdk.error)}"), style="yellow")
 
 
-_MISSING = "-"
 _HEADER = ("SDK", "verdicts", "pass rate (95 %)", "p50 ms", "TTFT ms", "MiB", "ready ms")
 
 
@@ -59,11 +58,11 @@ def _table(summaries: Sequence[RunSummary], width: int) -> tuple[Table, list[str
 
 
 def _p50(values: QuantileSummary | None) -> str:
-    return _MISSING if values is None else f"{values.p50:.1f}"
+    return NO_FIGURE if values is None else f"{values.p50:.1f}"
 
 
 def _whole(value: float | None, unit: int) -> str:
-    return _MISSING if value is None else f"{value / unit:.0f}"
+    return NO_FIGURE if value is None else f"{value / unit:.0f}"
 
 
 def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:

@@ -12,6 +12,7 @@ from memconform.conformance.mutation.score import (
 from memconform.conformance.rules import rules
 from memconform.printing.console import standard_error
 from memconform.printing.plurals import plural
+from memconform.reports.markdown import markdown_table
 from memconform.reports.progress import ProgressReport
 
 
@@ -36,10 +37,10 @@ class MutationConsole(ProgressReport):
 
 def mutation_table(scores: Mapping[str, KillCount]) -> str:
     """Render killed and total mutants by profile as Markdown."""
-    lines = ["| profile | mutants killed |", "| --- | --- |"]
-    lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in scores.items()]
     killed, total = (sum(getattr(s, n) for s in scores.values()) for n in ("killed", "total"))
-    return "\n".join([*lines, f"| all | {killed} of {total} |"])
+    rows = [[name, f"{score.killed} of {score.total}"] for name, score in scores.items()]
+    rows.append(["all", f"{killed} of {total}"])
+    return "\n".join(markdown_table(["profile", "mutants killed"], rows, left=range(2)))
 
 
 def mutation_banner(report: MutationReport) -> str:

@@ -7,7 +7,6 @@ from difflib import unified_diff
 from string import ascii_uppercase
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +15,8 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
-from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.fitted_table import fitting_table, omission, wrapped_table
+from memconform.reports.markdown import markdown_table
 from memconform.reports.rates import format_rate
 from memconform.results.ladder import first_difference
 from memconform.results.loaded_runs import LoadedRun
@@ -79,15 +79,11 @@ def parity_markdown(report: ParityReport) -> str:
     mark = _MARKS[report.verdict]
     lines = [f"## {mark} {escape_markdown(parity_banner(report))}", ""]
     report, legend = _labelled(report)
-    lines += [f"| {' | '.join(_HEADER)} |", f"|{' --- |' * len(_HEADER)}"]
+    rows = []
     for pair in report.pairs:
-        cells = [
-            _MARKS[pair.contrast.verdict] + " " + escape_markdown(cell)
-            for cell in _cells(pair)[1:2]
-        ]
-        row = [escape_markdown(_cells(pair)[0]), *cells, *map(escape_markdown, _cells(pair)[2:])]
-        lines.append(f"| {' | '.join(row)} |")
-    lines.append("")
+        name, verdict, *figures = _cells(pair)
+        rows.append([name, f"{_MARKS[pair.contrast.verdict]} {verdict}", *figures])
+    lines += [*markdown_table(_HEADER, rows, left=range(len(_HEADER))), ""]
     if legend:
         lines += [escape_markdown(legend), ""]
     for pair in report.pairs:
@@ -321,9 +317,8 @@ def show_question(
     labels, legend = _labels([(r.name, r.summary.sdk, r.summary.run_id) for r in (one, other)])
     if legend:
         console.print(line(legend, "dim"))
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for heading in ("", *(labels.get(run.name, run.name) for run in (one, other))):
-        table.add_column(line(heading), overflow="fold")
+    names = (labels.get(run.name, run.name) for run in (one, other))
+    table = wrapped_table([line(heading) for heading in ("", *names)])
     for name, left, right in _rows(ours, theirs):
         style = "" if left == right else "red"
         table.add_row(line(name, "bold"), line(left, style), line(right, style))

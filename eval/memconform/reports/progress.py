@@ -89,6 +89,19 @@ class StepProgress(ProgressReport):
         self._progress.advance(self._task)
 
 
+class RecordProgress(StepProgress):
+    """Event handler that counts the events that are records of one kind."""
+
+    def __init__(self, name: str, total: int, record: type, *, quiet: bool = False) -> None:
+        super().__init__(name, total, quiet=quiet)
+        self._record = record
+
+    def handle(self, event: object) -> None:
+        """Advance the progress bar."""
+        if isinstance(event, self._record):
+            self.advance()
+
+
 class RowsProgress(ProgressReport):
     """A row per SDK or system, with what is being done with it and how far that is.
 

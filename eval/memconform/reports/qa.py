@@ -6,21 +6,18 @@ from collections.abc import Iterator, Mapping
 from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
     AnswerFile,
-    Judgement,
     OfficialFigures,
     QaMetrics,
     QaReport,
     RubricReport,
     TextScores,
 )
-from memconform.bench.qa.report_builder import QaFinished
 from memconform.bench.tasks import ALL
 from memconform.printing.console import standard_error
 from memconform.printing.plurals import listed, plural
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
-from memconform.reports.progress import ProgressReport
 from memconform.reports.rates import NOT_MEASURED
 from memconform.reports.run_judges import judging_lines, reasoning_notice
 from memconform.scoring.accuracy import QaScores
@@ -29,19 +26,6 @@ from memconform.scoring.statuses import QuestionStatus
 _SHOWN = 10
 _SHOWN_MESSAGES = 3
 _Cells = list[list[str]]
-
-
-class QaConsole(ProgressReport):
-    """Event handler that shows the progress of judging."""
-
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._task = self._progress.add_task("judging", total=total)
-
-    def handle(self, event: Judgement | QaFinished) -> None:
-        """Advance the progress bar."""
-        if isinstance(event, Judgement):
-            self._progress.advance(self._task)
 
 
 def show_qa(report: QaReport, *, quiet: bool = False) -> None:

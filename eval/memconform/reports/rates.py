@@ -8,6 +8,8 @@ from memconform.runs.verdict import unmeasured_counts
 from memconform.scoring.statuses import QuestionStatus
 
 NOT_MEASURED = "not measured"
+NO_FIGURE = "-"
+"""Of what has no figure, in a cell of a table."""
 
 
 def format_rate(

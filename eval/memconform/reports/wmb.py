@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore, WmbVerdict
-from memconform.bench.wmb.report_builder import WmbFinished
+from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.printing.plurals import listed, plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table
-from memconform.reports.progress import ProgressReport
-from memconform.reports.rates import NOT_MEASURED, format_bounds
+from memconform.reports.rates import NO_FIGURE, NOT_MEASURED, format_bounds
 from memconform.reports.run_judges import judging_lines
 from memconform.scoring.statuses import QuestionStatus
 from memconform.scoring.wmb import (
@@ -21,23 +19,9 @@ from memconform.scoring.wmb import (
 )
 
 _SHOWN = 10
-_NONE = "-"
 _WIDE = 110
 """Characters of a line from which the table has the profiles without disputed questions."""
 _INDEXES: Mapping[str, str] = {"isolated": "one index", "category": "an index a category"}
-
-
-class ScoreConsole(ProgressReport):
-    """Event handler that shows the progress of judging."""
-
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._task = self._progress.add_task("judging", total=total)
-
-    def handle(self, event: WmbVerdict | WmbFinished) -> None:
-        """Advance the progress bar."""
-        if isinstance(event, WmbVerdict):
-            self._progress.advance(self._task)
 
 
 def show_run(run: WmbRun, *, quiet: bool = False) -> None:
@@ -100,7 +84,7 @@ _RULES: Sequence[tuple[str, Callable[[ProfileScore], str], str]] = (
         lambda profile: _points(profile.score),
         "negative scores are not clamped to 0",
     ),
-    ("grade", lambda profile: profile.grade or _NONE, "script: has none"),
+    ("grade", lambda profile: profile.grade or NO_FIGURE, "script: has none"),
     (
         "Part B",
         lambda profile: _accuracy(profile.part_b),
@@ -186,12 +170,12 @@ def _minus(penalty: Range) -> str:
 
 def _accuracy(accuracy: WmbAccuracy | None) -> str:
     if accuracy is None or accuracy.percent is None:
-        return _NONE
+        return NO_FIGURE
     return f"{_points(accuracy.percent)} % of {accuracy.total}"
 
 
 def _latency(milliseconds: float | None) -> str:
-    return _NONE if milliseconds is None else f"{milliseconds:.0f}"
+    return NO_FIGURE if milliseconds is None else f"{milliseconds:.0f}"
 
 
 def _incident_lines(report: WmbRun | WmbScore) -> Iterator[str]:

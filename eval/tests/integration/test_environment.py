@@ -90,7 +90,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "report html": ("first.json", "-o", "report.html"),
     "report junit": ("first.json", "-o", "junit.xml"),
     "report markdown": ("first.json", "-o", "summary.md"),
-    "report tables": ("--check",),
     "rescore": ("{run}", "--judge", "fake"),
     "trend": ("results",),
     "upstream": ("--addr", "127.0.0.1:0"),
@@ -106,7 +105,6 @@ _PLAIN_CODES = {
     "judge locomo": 2,  # the file is LongMemEval's
     "judge metrics": 2,  # the log has no labels of a judge
     "lme review": 2,  # it is one result, twice
-    "report tables": 2,  # the folder is no checkout
 }
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memconform.expansion.records import ExpansionReport
+from memconform.longmemeval.records import ExpansionReport
 from tests.conftest import Ended
 from tests.integration.scripted_llm import Service
 

@@ -17,15 +17,15 @@ from memconform.daemons.manifest import load_manifest
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.errata import read_errata
-from memconform.datasets.expansion import read_keys
 from memconform.datasets.files import PieceReader, line_at
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
 from memconform.datasets.jsonl import open_jsonl
-from memconform.datasets.pruning import read_events, read_ranges
 from memconform.datasets.registry import shipped_folder
 from memconform.datasets.sources import load_sources
 from memconform.errors import UsageError
 from memconform.llm.prices import Prices
+from memconform.longmemeval.keys import read_keys
+from memconform.longmemeval.pruning import read_events, read_ranges
 from memconform.scoring.judge.calibration import read_items
 from memconform.scoring.judge.official_prompts import read_official_prompts
 from tests.conftest import CHECKOUT

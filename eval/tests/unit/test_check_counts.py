@@ -19,15 +19,13 @@ from memconform.conformance.results import (
     SdkResult,
 )
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
-from memconform.reports.conformance import conform_banner
+from memconform.reports.conformance import conform_banner, conformance_markdown
 from memconform.reports.exports.badge import badge
 from memconform.reports.exports.ctrf import ctrf_report
-from memconform.reports.exports.junit import write_junit as export_junit
-from memconform.reports.exports.markdown import summary_markdown
+from memconform.reports.exports.summary import summary_markdown
 from memconform.reports.html import conformance_data
 from memconform.reports.html.views import build_page
-from memconform.reports.junit import write_junit
-from memconform.reports.markdown import conformance_markdown
+from memconform.reports.junit import write_conformance, write_outcomes
 from memconform.reports.overview.headline import statements
 from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
@@ -121,11 +119,11 @@ def test_junit_and_ctrf_count_by_the_table_of_statuses(overview: Overview) -> No
         "skipped": wanted[OutcomeStatus.SKIPPED],
     }
     stream = io.BytesIO()
-    write_junit(Sink(stream.write), _report())
+    write_conformance(Sink(stream.write), _report())
     assert _suite(stream.getvalue()) == attributes
     found = outcomes(overview)
     stream = io.BytesIO()
-    export_junit(Sink(stream.write), found, overview.period()[0])
+    write_outcomes(Sink(stream.write), found, overview.period()[0])
     assert _suite(stream.getvalue()) == attributes
     summary = ctrf_report(found, *overview.period()).results.summary
     assert (summary.tests, summary.passed) == (attributes["tests"], wanted[OutcomeStatus.PASSED])

@@ -45,7 +45,6 @@ _NOT_QUIET = {
     "report html": _SHOWS,
     "report junit": _SHOWS,
     "report markdown": _SHOWS,
-    "report tables": _SHOWS,
     "trend": _SHOWS,
     "upstream": _SERVES,
     "view": _SERVES,

@@ -14,7 +14,13 @@ from memconform.printing.output import SafeStream
 from memconform.records import Failure
 from memconform.reports import plain_progress
 from memconform.reports.digest import failed_lines
-from memconform.reports.progress import ProgressReport, RowsProgress, StepProgress, progress_bars
+from memconform.reports.progress import (
+    ProgressReport,
+    RecordProgress,
+    RowsProgress,
+    StepProgress,
+    progress_bars,
+)
 from memconform.runs.highlights import Highlights
 from memconform.scoring.statuses import QuestionStatus
 from tests.run_results import question
@@ -164,6 +170,17 @@ class TestWhereNothingCanBeOverwritten:
             _until_written(stream)
         assert "comparing: 0 of 10 after" in stream.getvalue()
         assert not re.search(r"\x1b\[[0-9?]*[A-Zhl]", stream.getvalue())
+
+    def test_a_record_counts_and_another_event_does_not(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stream = io.StringIO()
+        monkeypatch.setattr("sys.stderr", stream)
+        with RecordProgress("judging", 3, Failure) as progress:
+            progress.handle(Failure(code="timeout", message="late"))
+            progress.handle("finished")
+            _until_written(stream)
+        assert "judging: 1 of 3" in stream.getvalue()
 
     def test_a_dumb_terminal_gets_lines(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It had neither bars nor lines."""

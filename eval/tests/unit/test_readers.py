@@ -22,8 +22,7 @@ from memconform.contract.names import (
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import UsageError
-from memconform.reports.conformance import conform_banner, conform_notes
-from memconform.reports.markdown import conformance_markdown
+from memconform.reports.conformance import conform_banner, conform_notes, conformance_markdown
 
 _TOML = """
 name = "mine"

@@ -1,17 +1,25 @@
 import base64
+import importlib
 import io
 import json
-from collections.abc import Iterator
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import quote
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import memconform
 from memconform import redaction
+from memconform.bench.records import BenchReport
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Result
 from memconform.contract.wire import Mode, Profile
+from memconform.records import Record
 from memconform.results.ladder import Stage
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import ParityVerdict
@@ -44,6 +52,64 @@ def test_words_of_the_result_format_are_not_secrets() -> None:
     for word in [*words, "true", "null"]:
         redaction.hide(word)
         assert redaction.redact_values({"x": word}) == {"x": word}
+
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]{3,}")
+"""What may be masked without its name; a schema's name is no value of a header."""
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    """The words among which the values of a field are chosen."""
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield from (member.value for member in annotation if isinstance(member.value, str))
+    elif get_origin(annotation) is Literal:
+        yield from (value for value in get_args(annotation) if isinstance(value, str))
+    else:
+        for part in get_args(annotation):
+            yield from _choices(part)
+
+
+def _unlisted(models: Iterable[type[Record]]) -> set[str]:
+    """The words of models that a secret of the same text would replace."""
+    fields = (field for model in models for field in model.model_fields.values())
+    words = {word for field in fields for word in _choices(field.annotation)}
+    return set(filter(_WORD.fullmatch, words)) - redaction.VOCABULARY
+
+
+def _records(base: type[Record]) -> Iterator[type[Record]]:
+    for model in base.__subclasses__():
+        if model.__module__.startswith("memconform."):
+            yield model
+        yield from _records(model)
+
+
+def test_every_word_that_a_record_is_read_by_is_in_the_vocabulary() -> None:
+    """`--header 'X-Index: category'` made a bench that nothing could read."""
+    for package in pkgutil.walk_packages(memconform.__path__, "memconform."):
+        if not package.name.endswith("__main__") and "source_patch" not in package.name:
+            importlib.import_module(package.name)
+    models = list(_records(Record))
+    for model in models:
+        model.model_rebuild()
+    assert len(models) > 150
+    assert _unlisted(models) == set()
+
+
+def test_a_word_that_the_vocabulary_lacks_is_found() -> None:
+    class Planted(Record):
+        stage: Literal["measured", "planted-word", "may"] | None
+        modes: dict[Mode, list[Literal["other-word"]]]
+
+    assert _unlisted([Planted]) == {"planted-word", "other-word"}
+
+
+def test_a_bench_reads_back_with_a_header_whose_value_is_a_word_of_it() -> None:
+    path = CHECKOUT / "results" / "published" / "bench" / "wmb-b-category.json"
+    report = BenchReport.model_validate_json(path.read_bytes())
+    redaction.hide_header("X-Index", "category")
+    written: list[bytes] = []
+    Sink(written.append).write_json(report)
+    assert BenchReport.model_validate_json(b"".join(written)) == report
 
 
 def test_a_short_secret_is_masked_as_a_word_and_leaves_dates_and_paths() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from memconform.contract.strict_json import RepeatedKeyError, decode, depth, repeated_key_position
 from memconform.datasets.benchmarks import open_benchmark
-from memconform.datasets.expansion import read_keys
 from memconform.datasets.registry import open_dataset
 from memconform.errors import UsageError
+from memconform.longmemeval.keys import read_keys
 
 _LOCOMO = """[
  {"sample_id": "c1",

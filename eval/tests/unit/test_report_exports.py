@@ -13,10 +13,10 @@ import xmlschema
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.exports.annotations import MOST, annotation_lines
 from memconform.reports.exports.badge import badge
+from memconform.reports.exports.csv_rows import HEADER, write_csv
 from memconform.reports.exports.ctrf import CtrfReport, ctrf_report, write_ctrf
-from memconform.reports.exports.junit import write_junit
-from memconform.reports.exports.markdown import summary_markdown
-from memconform.reports.exports.table import HEADER, write_csv
+from memconform.reports.exports.summary import summary_markdown
+from memconform.reports.junit import write_outcomes
 from memconform.reports.overview.headline import Grade, Statement, statements
 from memconform.reports.overview.outcomes import Outcome, outcomes
 from memconform.reports.overview.overview import Overview
@@ -61,7 +61,7 @@ def _bytes() -> tuple[list[bytes], Sink]:
 
 def junit_of(found: list[Outcome]) -> ET.Element:
     pieces, sink = _bytes()
-    write_junit(sink, found, _MOMENT)
+    write_outcomes(sink, found, _MOMENT)
     text = b"".join(pieces)
     xmlschema.XMLSchema(_XSD).validate(io.BytesIO(text))
     return ET.fromstring(text)  # noqa: S314 - written by us

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from memconform.datasets.conversations import Session, Turn
-from memconform.expansion.prompts import expansion_request
 from memconform.llm.accounting import Reply
 from memconform.llm.chat import ChatRequest, LlmError, Message
 from memconform.llm.replies import repair_request
+from memconform.longmemeval.prompts import expansion_request
 from memconform.replay.documents import Fact, PlacedSession
 from memconform.replay.extraction import extract, extraction_request
 from memconform.upstream.fact_extractor import extract_facts, is_extracting

@@ -27,7 +27,7 @@ _OTHERS = {
     "daemons/guard.py": "cuts that output",
     "datasets/download.py": "public data, as it was published",
     "datasets/conversation_store.py": "a temporary file of a dataset's texts, removed at the end",
-    "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
+    "longmemeval/history.py": "a temporary file of a dataset's texts, removed at the end",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "bench/returned_texts.py": "a temporary file of what searches returned, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",

@@ -47,7 +47,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("errors.py", "_LIMITS[number]"): (
         *("disk_full", "out_of_memory", "too_many_files", "too_many_processes"),
     ),
-    ("expansion/generation.py", "error.code"): (),
+    ("longmemeval/generation.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/query_verification.py", "doubt.code"): (),
     ("ingest/query_verification.py", "error.code"): (),

@@ -1,1 +1,1 @@
-"""Results in the formats of other programs: JUnit, CTRF, CSV, annotations, a badge."""
+"""Stored results for other programs: CTRF, CSV, annotations, a badge, a summary in Markdown."""

@@ -5,9 +5,8 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from collections.abc import Collection, Iterator, Sequence
 
-from memconform.printing.escaping import escape_line
+from memconform.printing.escaping import printable
 from memconform.printing.plurals import plural
-from memconform.redaction import redact
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.overview.headline import Grade, Statement
 from memconform.reports.overview.outcomes import Outcome
@@ -60,8 +59,7 @@ def annotation_lines(
 
 
 def _data(text: str) -> str:
-    line = escape_line(redact(text))
-    return line.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

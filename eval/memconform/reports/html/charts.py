@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from memconform.printing.escaping import escape_line
-from memconform.redaction import redact
+from memconform.printing.escaping import printable
 
 Value = str | int | float | None
 Spec = dict[str, Any]
@@ -103,7 +102,7 @@ def _themed(svg: str, title: str) -> str:
 
 
 def _clean(value: Value) -> Value:
-    return escape_line(redact(value)) if isinstance(value, str) else value
+    return printable(value) if isinstance(value, str) else value
 
 
 def _cell(value: Value) -> str:

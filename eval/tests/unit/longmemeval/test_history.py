@@ -9,9 +9,9 @@ import pytest
 
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.haystacks import DroppedEntry
-from memconform.datasets.history import FillerPool, Shape, compiled
-from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import UsageError
+from memconform.longmemeval.history import FillerPool, Shape, compiled
+from memconform.longmemeval.history_sources import Sources, cases
 
 _ALL = Shape(min_filler=3, max_filler=3)
 

@@ -16,11 +16,11 @@ from typing import Any
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry
-from memconform.datasets.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
 from memconform.datasets.json_array import array_or_lines
 from memconform.datasets.longmemeval import NESTED, listed_sessions
 from memconform.datasets.rows import answer_text, reason_of, text, texts, unpacked
 from memconform.errors import UsageError
+from memconform.longmemeval.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
 
 _TYPES = {
     "single_hop": "single-session-user",

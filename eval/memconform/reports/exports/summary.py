@@ -1,10 +1,11 @@
-"""Results as Markdown, for the job summary of a CI server or a pull request."""
+"""Results in a few lines of Markdown, for the job summary of a CI server or a pull request."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.check_status import OutcomeStatus
+from memconform.reports.markdown import markdown_table
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.headline import Grade, Statement
 from memconform.reports.overview.outcomes import Outcome
@@ -41,17 +42,16 @@ def summary_markdown(
 
 def _matrix(groups: Sequence[RunGroup]) -> list[str]:
     sdks = sorted({run.name for group in groups for run in group.current})
-    lines = [_row(["dataset, scenario, mode", *map(escape_markdown, sdks), "parity"])]
-    lines.append(_row(["---"] * (len(sdks) + 2)))
+    rows = []
     for group in groups:
         by_name = {run.name: run for run in group.current}
         cells = [
-            escape_markdown(pass_rate_text(by_name[sdk].summary)) if sdk in by_name else "not run"
-            for sdk in sdks
+            pass_rate_text(by_name[sdk].summary) if sdk in by_name else "not run" for sdk in sdks
         ]
         parity = group.parity.verdict.value if group.parity is not None else "-"
-        lines.append(_row([escape_markdown(group.name), *cells, parity]))
-    return lines
+        rows.append([group.name, *cells, parity])
+    header = ["dataset, scenario, mode", *map(escape_markdown, sdks), "parity"]
+    return markdown_table(header, rows, left=range(len(header)))
 
 
 def _list(title: str, found: Sequence[Outcome]) -> list[str]:
@@ -62,7 +62,3 @@ def _list(title: str, found: Sequence[Outcome]) -> list[str]:
     if len(found) > _SHOWN:
         lines.append(f"- and {len(found) - _SHOWN:,} more")
     return lines
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

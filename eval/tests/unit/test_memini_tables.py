@@ -9,7 +9,7 @@ import pytest
 
 from memconform.bench.records import BenchReport
 from memconform.errors import UsageError
-from memconform.reports.others import comparison_table, dates_comparison_table, read_others
+from memini_tables import comparison_table, dates_comparison_table, read_others
 from tests.conftest import CHECKOUT
 
 _PUBLISHED = CHECKOUT / "results" / "published"

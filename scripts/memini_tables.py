@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from memconform.bench.records import BenchReport, Scores, View
 from memconform.bench.tasks import ALL
 from memconform.errors import UsageError
+from memconform.reports.markdown import markdown_table
 from memconform.validation import first_fault
 
 _METRICS = ("recall_any@5", "recall_any@10", "mrr@10")
@@ -112,8 +113,7 @@ def comparison_table(others: OtherFigures, benches: Mapping[str, BenchReport]) -
     Raises:
         UsageError: if a row that is named is not published (`not_published`).
     """
-    header = ["benchmark", f"{others.name}'s row", "ours"]
-    lines = _header(header, _METRICS)
+    rows = []
     for row in others.rows:
         scores = None if row.ours is None else _view(benches, row.ours)
         name = f"not measured: {row.absent}" if row.ours is None else row.ours.row
@@ -121,8 +121,8 @@ def comparison_table(others: OtherFigures, benches: Mapping[str, BenchReport]) -
         for metric in _METRICS:
             ours = None if scores is None else scores.metrics[metric].value
             cells += _pair(row.theirs[metric], ours)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", _source(others)]) + "\n"
+        rows.append(cells)
+    return _table(others, ["benchmark", f"{others.name}'s row", "ours"], _METRICS, rows)
 
 
 def dates_comparison_table(others: OtherFigures, benches: Mapping[str, BenchReport]) -> str:
@@ -131,7 +131,7 @@ def dates_comparison_table(others: OtherFigures, benches: Mapping[str, BenchRepo
     Raises:
         UsageError: as `comparison_table`.
     """
-    lines = _header(["ranking"], [" ".join(figure) for figure in _DATE_FIGURES])
+    rows = []
     for row in others.dates.rows:
         views = [_view(benches, RowName(bench=name, row=row.row)) for name in others.dates.benches]
         by_scope: dict[str, Sequence[Scores]] = {"both": views}
@@ -146,20 +146,22 @@ def dates_comparison_table(others: OtherFigures, benches: Mapping[str, BenchRepo
                 )
             ours = _mean(by_scope[scope], metric)
             cells += _pair(row.theirs[f"{scope} {metric}"], ours)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", _source(others)]) + "\n"
+        rows.append(cells)
+    return _table(others, ["ranking"], [" ".join(figure) for figure in _DATE_FIGURES], rows)
 
 
-def _header(names: Sequence[str], figures: Sequence[str]) -> list[str]:
-    pairs = [name for figure in figures for name in (figure, "ours")]
-    rule = ["---"] * len(names) + ["---:"] * len(pairs)
-    return [f"| {' | '.join([*names, *pairs])} |", f"| {' | '.join(rule)} |"]
-
-
-def _source(others: OtherFigures) -> str:
-    return (
+def _table(
+    others: OtherFigures,
+    names: Sequence[str],
+    figures: Sequence[str],
+    rows: Sequence[Sequence[str]],
+) -> str:
+    """The table, and its source. Each figure has a column of theirs and one of ours."""
+    header = [*names, *(name for figure in figures for name in (figure, "ours"))]
+    source = (
         f"Source: [{others.name}]({others.source}), {others.setting}. Behind ours: the difference."
     )
+    return "\n".join([*markdown_table(header, rows, left=range(len(names))), "", source]) + "\n"
 
 
 def _pair(theirs: float, ours: float | None) -> list[str]:

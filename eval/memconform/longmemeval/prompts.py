@@ -9,22 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.llm.replies import decode_reply
-
-Kind = Literal[
-    "session-summ",
-    "session-keyphrase",
-    "turn-keyphrase",
-    "session-userfact",
-    "turn-userfact",
-    "events",
-    "ranges",
-]
-"""What is generated; the first five are keys, under the authors' names."""
+from memconform.longmemeval.names import Kind
 
 PROMPT_VERSION = "expansion-1"
 """Changed with every change of the wording: cached replies are of a version."""

@@ -9,20 +9,20 @@ from functools import partial
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
-from memconform.datasets.expansion import EVIDENCE
 from memconform.datasets.haystacks import Item
 from memconform.errors import UsageError
-from memconform.expansion.prompts import (
+from memconform.llm.accounting import dollars
+from memconform.llm.calls import Model
+from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Usage
+from memconform.longmemeval.keys import EVIDENCE
+from memconform.longmemeval.names import Kind
+from memconform.longmemeval.prompts import (
     PROMPT_VERSION,
-    Kind,
     expansion_request,
     parse_expansion,
     prompt_digest,
 )
-from memconform.expansion.records import ExpansionFailure, ExpansionReport
-from memconform.llm.accounting import dollars
-from memconform.llm.calls import Model
-from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Usage
+from memconform.longmemeval.records import ExpansionFailure, ExpansionReport
 
 
 def format_options(kind: Kind, allowed: dict[str, tuple[str, ...]]) -> dict[str, str]:

@@ -1,6 +1,15 @@
-"""Tables of the READMEs, generated from published results."""
+"""Updates the tables of the READMEs from results/published.
 
+python scripts/readme_tables.py [CHECKOUT]          by default the current folder
+python scripts/readme_tables.py --check [CHECKOUT]  changes nothing
+
+Exit codes: 0 ok · 1 a README is out of date (--check) · 2 a published result or a marker is missing
+or invalid
+"""
+
+import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +21,20 @@ from memconform.bench.answering.records import AnswerReport, ArmReport
 from memconform.bench.records import BenchReport, Row, Scores
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
-from memconform.errors import UsageError
+from memconform.datasets.files import read_text
+from memconform.errors import ExitCode, MemconformError, UsageError
+from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
-from memconform.reports.lme import markdown_table, replay_table
+from memconform.reports.lme import replay_table
+from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
-from memconform.reports.others import comparison_table, dates_comparison_table, read_others
 from memconform.reports.rates import format_rate
+from memconform.storage.sink import replacing
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
+from memini_tables import comparison_table, dates_comparison_table, read_others
 
 _Report = TypeVar("_Report", bound=BaseModel)
 
@@ -126,10 +139,8 @@ def _report(path: Path, model: type[_Report]) -> _Report:
 
 
 def _lme_table(results: Sequence[dict[str, Any]]) -> str:
-    lines = [
-        "| mode | passed | rate | 95 % interval | rankings equal |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    header = ["mode", "passed", "rate", "95 % interval", "rankings equal"]
+    rows = []
     for result in results:
         if result["pass_rate"] is None:
             raise UsageError(
@@ -140,37 +151,33 @@ def _lme_table(results: Sequence[dict[str, Any]]) -> str:
         rate, interval = format_rate(
             result["pass_rate"], result["pass_rate_interval"], measured=result["total"]
         ).split(" ", 1)
-        lines.append(
-            f"| {result['mode']} | {result['passed']} of {result['total']}"
-            f" | {rate} | {interval.strip('()')}"
-            f" | {', '.join(result['sdks'])}: {result['rankings_equal']} of {result['total']} |"
-        )
-    return "\n".join(lines) + "\n"
+        equal = f"{result['rankings_equal']} of {result['total']}"
+        cells = [result["mode"], f"{result['passed']} of {result['total']}", rate]
+        rows.append([*cells, interval.strip("()"), f"{', '.join(result['sdks'])}: {equal}"])
+    return "\n".join(markdown_table(header, rows, left=range(len(header)))) + "\n"
 
 
 def _bench_table(reports: Sequence[BenchReport]) -> str:
     header = ["benchmark", "index", "system", *_METRICS, "p50 ms", "p95 ms", "ingest s"]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 3 + ['---:'] * 7)} |"]
+    rows: list[list[str]] = []
     agreements: list[str] = []
     for report in reports:
         source = report.source
         name = " ".join([source.format, *source.options.values(), *source.made])
-        lines += [
-            f"| {' | '.join([name, report.settings.index, *_cells(report, row)])} |"
-            for row in report.rows
-        ]
+        rows += [[name, report.settings.index, *_cells(report, row)] for row in report.rows]
         agreements += [
             f"- {name}, {agreement.strategy}: {', '.join(agreement.systems)} rank"
             f" {agreement.equal:,} of {plural(agreement.compared, 'query', spec=',')} alike"
             for agreement in report.alike
         ]
+    lines = markdown_table(header, rows, left=range(3))
     return "\n".join([*lines, "", *agreements] if agreements else lines) + "\n"
 
 
 def _official_table(reports: Sequence[BenchReport]) -> str:
     """The official views of LongMemEval's isolated indexes, with all of their metrics' names."""
     header = ["index of", "text", "system", "metrics by", *_OFFICIAL_METRICS]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 4 + ['---:'] * 7)} |"]
+    rows = []
     for report in reports:
         official = {system.name for system in report.systems if system.official_items}
         level = report.source.options.get("level", "")
@@ -182,24 +189,21 @@ def _official_table(reports: Sequence[BenchReport]) -> str:
                 cells = [f"{level}s", "official" if row.system in official else text]
                 cells += [f"{row.system} {row.strategy}".strip(), unit]
                 cells += [f"{view.metrics[metric].value:.1f}" for metric in _OFFICIAL_METRICS]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+                rows.append(cells)
+    return "\n".join(markdown_table(header, rows, left=range(4))) + "\n"
 
 
 def _answers_table(reports: Sequence[AnswerReport]) -> str:
     """Every arm of every report, which must be measured completely."""
     header = ["benchmark", "questions", "arm", "accuracy", "abstention", "kept %"]
     header += ["all gold shown", "some gold missing", "F1"]
-    lines = [
-        f"| {' | '.join(header)} |",
-        f"| {' | '.join(['---', '---:', '---', *['---:'] * 6])} |",
-    ]
+    rows = []
     for report in reports:
         for arm in report.arms:
             name = f"{report.settings.suite}, {report.settings.level}s"
             cells = [name, f"{report.questions:,}", arm.name, *_answer_cells(report, arm)]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            rows.append(cells)
+    return "\n".join(markdown_table(header, rows, left=(0, 2))) + "\n"
 
 
 def _answer_cells(report: AnswerReport, arm: ArmReport) -> list[str]:
@@ -253,10 +257,7 @@ def _by_date(row: Row) -> bool:
 def _dates_table(reports: Sequence[BenchReport]) -> str:
     """Rows of reports about dates by category, with the interval of the first metric."""
     metrics = ("recall_any@1", "recall_any@5", "mrr@10")
-    lines = [
-        f"| questions | system | {' | '.join(metrics)} |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
+    rows = []
     for report in reports:
         for row in report.rows:
             view = row.views[ALL]
@@ -272,8 +273,8 @@ def _dates_table(reports: Sequence[BenchReport]) -> str:
                     format_rate(first.value, interval, measured=scores.queries, spec=".1f")
                 )
                 cells += [f"{value.value:.1f}" for value in values[1:]]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+                rows.append(cells)
+    return "\n".join(markdown_table(["questions", "system", *metrics], rows, left=range(2))) + "\n"
 
 
 def _cells(report: BenchReport, row: Row) -> list[str]:
@@ -298,3 +299,56 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
     else:
         costs = [f"{speed.p50:.1f}", f"{speed.p95:.1f}", f"{system.ingest_s:.1f}"]
     return [f"{label} ({model})" if model and row.strategy != "bm25" else label, *scores, *costs]
+
+
+def update(checkout: Path, *, check: bool) -> ExitCode:
+    """Update the tables of a checkout; with `check`, only say which differ.
+
+    Raises:
+        UsageError: as `tables` and `Table.placed`, and if a README is not UTF-8
+            (`dataset_unreadable`).
+    """
+    code = ExitCode.OK
+    for table in tables(checkout):
+        content = _content(table.readme)
+        updated = table.placed(content)
+        if updated == content:
+            print(f"{table.readme}: {table.name} is up to date")
+        elif check:
+            print(
+                f"{table.readme}: {table.name} differs from the published results", file=sys.stderr
+            )
+            code = ExitCode.FAILED
+        else:
+            with replacing(table.readme) as file:
+                file.write_text(updated)
+            print(f"{table.readme}: {table.name} updated")
+    return code
+
+
+def _content(readme: Path) -> str:
+    """The text of a README, with line ends as in the tables."""
+    try:
+        return read_text(readme).replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{readme} is not UTF-8 at byte {error.start}",
+            code="dataset_unreadable",
+            hint="save it as UTF-8",
+        ) from error
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Update the tables of the READMEs.")
+    parser.add_argument("checkout", type=Path, nargs="?", default=Path())
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    options = parser.parse_args()
+    try:
+        return update(options.checkout, check=options.check)
+    except MemconformError as error:
+        print(render_error(error), file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from memconform.printing.escaping import escape_lines
+from memconform.printing.escaping import Lines, printable
 from memconform.printing.spreadsheets import csv_line
-from memconform.redaction import redact
 from memconform.reports.overview.outcomes import Outcome
 from memconform.storage.sink import Masked, Sink
 
@@ -24,4 +23,4 @@ def write_csv(target: Sink, outcomes: Iterable[Outcome]) -> None:
 
 
 def _shown(text: str) -> str:
-    return escape_lines(redact(text))
+    return printable(Lines(text))

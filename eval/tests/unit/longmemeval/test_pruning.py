@@ -9,8 +9,8 @@ import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
-from memconform.datasets.pruning import Pruning, Range, read_events, read_ranges
 from memconform.errors import UsageError
+from memconform.longmemeval.pruning import Pruning, Range, read_events, read_ranges
 
 _QUERY = Question("q", "?", "c", ("a",))
 

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from memconform.expansion.prompts import (
+from memconform.longmemeval.names import Kind
+from memconform.longmemeval.prompts import (
     TASKS,
-    Kind,
     expansion_request,
     parse_expansion,
     prompt_digest,

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from memconform.datasets.expansion import Join, Keys, expand, expanded, read_keys
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
+from memconform.longmemeval.keys import Keys, expand, expanded, read_keys
+from memconform.longmemeval.names import Join
 
 
 def _haystack(name: str = "h", *items: Item) -> Haystack:

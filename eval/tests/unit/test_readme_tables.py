@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memconform.errors import UsageError
-from memconform.reports.tables import tables
+from readme_tables import tables
 
 _CHECKOUT = Path(__file__).parents[3]
 _ANSWERS = Path("results") / "published" / "answers"

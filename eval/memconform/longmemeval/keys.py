@@ -7,16 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import read_object
-
-Join = Literal["separate", "merge", "replace", "split-separate", "split-merge", "split-replace"]
-"""How keys are added: as separate items, before the item's text, or instead of it; the last three,
-as in LongMemEval's code, for each part of a key apart."""
+from memconform.longmemeval.names import Join
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 """LongMemEval's code splits summaries with NLTK, which also knows abbreviations."""
