@@ -1,4 +1,4 @@
-"""Measures the published results, and updates the tables that `memconform report tables` writes.
+"""Measures the published results, and updates the tables that scripts/readme_tables.py writes.
 
 python scripts/publish.py lme           pass rates on lme
 python scripts/publish.py mutation      the mutation score, which takes minutes
@@ -250,7 +250,7 @@ def main() -> None:
     measured = {name: take() for name, take in measurements.items()}
     for name, figures in measured.items():
         _publish(name, figures)
-    subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
+    subprocess.run([sys.executable, "scripts/readme_tables.py"], cwd=_CHECKOUT, check=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`--export [FORMAT=]FILE` of `bench`, and `memconform report export`."""
+"""`--export [FORMAT=]FILE` of `bench`, and the formats of `memconform report` for benches."""
 
 import os
 from collections.abc import Sequence

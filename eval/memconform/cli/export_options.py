@@ -1,4 +1,4 @@
-"""The command line of `report export`, and the values of `--export`, typed."""
+"""What `report` exports of a bench, and the values of `--export`, typed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Flags of `report export`, under their own names."""
+    """Which results to export to which files."""
 
     results: tuple[str, ...]
     export: tuple[str, ...]

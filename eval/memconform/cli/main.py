@@ -13,7 +13,8 @@ import click
 
 from memconform import __version__
 from memconform.cli.commands import Option
-from memconform.cli.lazy import LazyGroup
+from memconform.cli.former_names import FORMER_NAMES, find_former_name
+from memconform.cli.lazy import LazyGroup, import_command
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
 from memconform.errors import ExitCode, MemconformError, limit_error
@@ -82,6 +83,18 @@ class _Verbs(LazyGroup):
         for verbs in _TASKS.values()
         for name, summary in verbs.items()
     }
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = find_former_name(args)
+        if name is None:
+            return super().resolve_command(ctx, args)
+        former = FORMER_NAMES[name]
+        if not ctx.resilient_parsing:
+            echo(f"`memconform {name}` is now `{former.successor}`", err=True)
+        command = import_command(former.reference)
+        return name, command, [*former.arguments, *args[len(name.split()) :]]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

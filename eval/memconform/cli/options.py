@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -163,16 +163,26 @@ def strip_reasoning(group: str) -> Callable[[_Command], _Command]:
     )
 
 
-def schema(*models: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds --schema, for the models of --json given as `module:Model`."""
+def schema(
+    *models: str, of: str = "--json", by: tuple[str, Sequence[str]] | None = None
+) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --schema, for models given as `module:Model`.
+
+    Args:
+        of: the flag whose output follows them.
+        by: an eager parameter that selects one of them, and its value for each.
+    """
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-        if value:
-            resolved = [resolve_name(f"memconform.{model}") for model in models]
-            adapter = resolve_name("pydantic:TypeAdapter")(reduce(or_, resolved))
-            json_schema = adapter.json_schema()
-            echo(Lines(json.dumps(json_schema, indent=2)))
-            ctx.exit()
+        if not value:
+            return
+        chosen = models
+        if by is not None and (selected := ctx.params.get(by[0])) in by[1]:
+            chosen = (models[by[1].index(selected)],)
+        resolved = [resolve_name(f"memconform.{model}") for model in chosen]
+        adapter = resolve_name("pydantic:TypeAdapter")(reduce(or_, resolved))
+        echo(Lines(json.dumps(adapter.json_schema(), indent=2)))
+        ctx.exit()
 
     return option(
         "--schema",
@@ -181,7 +191,7 @@ def schema(*models: str) -> Callable[[_Command], _Command]:
         expose_value=False,
         is_eager=True,
         callback=show,
-        help="Print the JSON Schema of --json and exit.",
+        help=f"Print the JSON Schema of {of} and exit.",
     )
 
 
@@ -229,7 +239,7 @@ html = option(
     "--html",
     group=OUTPUT,
     is_flag=True,
-    help="Also write report.html beside the result (memconform report html).",
+    help="Also write report.html beside the result (memconform report).",
 )
 
 output_file = option(

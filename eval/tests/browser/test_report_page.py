@@ -294,7 +294,15 @@ def test_ctrf_follows_the_schema_of_its_authors(tmp_path: Path, packages: Path) 
     import jsonschema  # noqa: PLC0415 - takes long to import
 
     [schema] = (packages / "ctrf" / "dist").glob("ctrf-schema-*.json")
-    command: list[str | Path] = [PROGRAM, "report", "ctrf", *_files(tmp_path), "-o", "-"]
+    command: list[str | Path] = [
+        PROGRAM,
+        "report",
+        "--format",
+        "ctrf",
+        *_files(tmp_path),
+        "-o",
+        "-",
+    ]
     written = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path).stdout
     report = json.loads(written)
     jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")))

@@ -82,15 +82,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "parity": ("first.json", "second.json"),
     "parity compare": ("first.json", "second.json"),
     "parity show": ("q1", "first.json", "second.json"),
-    "report annotations": ("first.json", "-o", "-"),
-    "report badge": ("first.json", "-o", "badge.json"),
-    "report csv": ("first.json", "-o", "rows.csv"),
-    "report ctrf": ("first.json", "-o", "ctrf.json"),
-    "report export": ("{bench}", "--export", "queries.csv"),
-    "report html": ("first.json", "-o", "report.html"),
-    "report junit": ("first.json", "-o", "junit.xml"),
-    "report markdown": ("first.json", "-o", "summary.md"),
-    "report tables": ("--check",),
+    "report": ("first.json", "-o", "report.html"),
     "rescore": ("{run}", "--judge", "fake"),
     "trend": ("results",),
     "upstream": ("--addr", "127.0.0.1:0"),
@@ -106,11 +98,10 @@ _PLAIN_CODES = {
     "judge locomo": 2,  # the file is LongMemEval's
     "judge metrics": 2,  # the log has no labels of a judge
     "lme review": 2,  # it is one result, twice
-    "report tables": 2,  # the folder is no checkout
 }
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")
-_SOME = ("run", "report html", "datasets list")
+_SOME = ("run", "report", "datasets list")
 """These exercise what nearly all others use: daemons, models, folders, files, tables, charts."""
 _BLANKETS = [
     *blankets([row for row in rows() if not row.ends]),

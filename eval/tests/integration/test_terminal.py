@@ -193,8 +193,8 @@ def test_a_pipe_has_no_movements_and_whole_lines(
 @pytest.mark.parametrize(
     "verb",
     [
-        ("report", "html", "-o", "report.html"),
-        ("report", "csv", "-o", "report.csv"),
+        ("report", "--format", "html", "-o", "report.html"),
+        ("report", "--format", "csv", "-o", "report.csv"),
         ("parity", "compare"),
         ("diff",),
         ("trend", "."),

@@ -146,13 +146,16 @@ VERBS = {
 
 NO_RESULTS = {
     *("conform lint", "datasets benchmark", "datasets info", "info", "upstream"),
-    *("report badge", "report ctrf"),
+    "report",
 }
 """Commands with a schema of what is no result: of data, of the installation, and of reports."""
 
 COMPARERS = ("parity compare", "parity show", "diff")
 FORMATS = ("html", "junit", "ctrf", "csv", "markdown", "annotations", "badge")
-READERS = (*COMPARERS, "trend", "view", "report export", *(f"report {name}" for name in FORMATS))
+READERS = (
+    *(*COMPARERS, "trend", "view"),
+    *(f"report --format {name}" for name in (*FORMATS, "queries")),
+)
 
 
 _ASKED = {"judge-locomo": "conv-0#0", "wmb-score": "daily_life.S1Situational.0"}
@@ -181,9 +184,11 @@ def test_the_table_has_every_verb_and_every_reader() -> None:
     }
     assert writing - NO_RESULTS <= set(VERBS)
     assert {name.partition(" --")[0] for name in VERBS} <= set(leaves)
-    reports = {name for name in leaves if name.startswith("report ")} - {"report tables"}
-    assert reports == {name for name in READERS if name.startswith("report ")}
-    assert set(READERS) <= set(leaves)
+    [form] = [param for param in leaves["report"].params if "--format" in param.opts]
+    assert isinstance(form.type, click.Choice)
+    # A retrieval log is of one row, and of LongMemEval alone (`test_export.py`).
+    assert set(form.type.choices) == {*FORMATS, "queries", "retrieval-log"}
+    assert {name.partition(" --")[0] for name in READERS} <= set(leaves)
 
 
 def _invoke(*arguments: str) -> tuple[int, str]:
@@ -212,9 +217,8 @@ def _read(
             monkeypatch.setattr(execute_view, "create_app", lambda _o, report, **_: report())
             monkeypatch.setattr("uvicorn.Server.run", lambda _, sockets: sockets[0].close())
             return _invoke("view", first, second)
-        case "report export":
-            file = str(folder / "queries.csv")
-            return _invoke("report", "export", first, "--export", file)
+        case "report --format queries":
+            return _invoke(*reader.split(), first, "-o", str(folder / "queries.csv"))
         case _:
             return _invoke(*reader.split(), first, second, "-o", str(folder / "report"))
 
@@ -228,7 +232,7 @@ def test_each_reader_takes_what_a_verb_writes_or_says_what_it_is(
     (tmp_path / "out").mkdir()
     for reader in READERS:
         works = {
-            "report export": table.exported,
+            "report --format queries": table.exported,
             **dict.fromkeys((*COMPARERS, "trend"), table.compared),
         }.get(reader, table.shown)
         if (verb, reader) == ("bench", "parity show"):
