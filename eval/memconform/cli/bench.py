@@ -164,7 +164,7 @@ _LIMITS = "Limits and timeouts"
     "--answers",
     group=_QUERIES,
     is_flag=True,
-    help="Also have each daemon's own reader answer each question (`/ask`), for `memconform answer`"
+    help="Also have each daemon's own reader answer each question (`/ask`), for `memconform score`"
     " to judge. Give --upstream real for answers of a real model.",
 )
 @option(

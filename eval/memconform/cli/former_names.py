@@ -29,6 +29,19 @@ FORMER_NAMES: Mapping[str, FormerName] = {
         "memconform report RESULT… --format queries|retrieval-log",
         "former_commands:export_command",
     ),
+    "rescore": FormerName("memconform score RESULT", "score:command"),
+    "answer": FormerName("memconform score RESULT… --reader MODEL", "score:command"),
+    "judge longmemeval": FormerName(
+        "memconform score FILE --rubric longmemeval", "former_commands:longmemeval_command"
+    ),
+    "judge locomo": FormerName(
+        "memconform score FILE --rubric locomo", "former_commands:locomo_command"
+    ),
+    "wmb score": FormerName(
+        "memconform score FILE --rubric wmb", "former_commands:wmb_score_command"
+    ),
+    "trend": FormerName("memconform diff [FOLDER]", "former_commands:trend_command"),
+    "lme review": FormerName("memconform diff BEFORE AFTER", "former_commands:review_command"),
     "report tables": FormerName("scripts/readme_tables.py", "readme_tables:command"),
 }
 """By the words of the former name."""

@@ -4,8 +4,8 @@ import click
 
 from memconform.cli.commands import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
+from memconform.cli.lme_arbitrate import arbitrate_command
 from memconform.cli.lme_options import LmeOptions, replay_options
-from memconform.cli.lme_review import arbitrate_command, review_command
 from memconform.cli.options import sdks
 from memconform.errors import ExitCode
 
@@ -22,7 +22,7 @@ _CODES = {
     examples=(
         "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
         "memconform lme run --dataset oracle.json --sdk go --ingest-mode bulk",
-        "memconform lme review --before OLD/result-go.json --after NEW/result-go.json",
+        "memconform lme arbitrate RESULT --by NAME --sample 50",
     ),
 )
 def command() -> None:
@@ -95,5 +95,4 @@ def tri_command(**flags: object) -> ExitCode:
     return carry_out("execute_lme:tri", LmeOptions(**flags, dry_run=False))  # type: ignore[arg-type] # click has validated every flag
 
 
-command.add_command(review_command)
 command.add_command(arbitrate_command)

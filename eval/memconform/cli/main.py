@@ -33,8 +33,7 @@ _TASKS = {
         ),
         "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
         "parity": "Decide whether results agree, and show where they first differ.",
-        "diff": "Show what changed between two results: regressions, fixes, latency.",
-        "trend": "Show how results changed over dates and versions.",
+        "diff": "Show what changed between two results, or over dates and versions.",
     },
     "Check a daemon": {
         "doctor": (
@@ -54,14 +53,11 @@ _TASKS = {
             "Measure how well and how fast daemons retrieve, on public benchmarks or a file of"
             " yours."
         ),
-        "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
+        "wmb": "Run WMB-100K against a memory system, for `score --rubric wmb` to score.",
     },
     "Answer and judge": {
-        "answer": (
-            "Answer a benchmark's questions from what systems retrieved, with one reader for all."
-        ),
-        "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
-        "rescore": "Score the stored answers of a run again, without a daemon.",
+        "score": "Score stored answers, or answer what a bench retrieved, without a daemon.",
+        "judge": "Measure judges: their errors, their agreement, and logs of their labels.",
     },
     "Look at results": {
         "report": "Show stored results as one HTML file, or in the formats of other programs.",

@@ -73,11 +73,11 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
     return decorated
 
 
-def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
+def floors(*, unless_given: str, group: str = SCORING) -> Callable[[_Command], _Command]:
     """Return a decorator that adds --floor; `unless_given` describes the default floors."""
     return option(
         "--floor",
-        group=SCORING,
+        group=group,
         multiple=True,
         metavar="RATE",
         show_default=unless_given,
@@ -86,11 +86,11 @@ def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
     )
 
 
-def scorer(*, unless_given: str) -> Callable[[_Command], _Command]:
+def scorer(*, unless_given: str, group: str = SCORING) -> Callable[[_Command], _Command]:
     """Return a decorator that adds --scorer; `unless_given` describes the default scorer."""
     return option(
         "--scorer",
-        group=SCORING,
+        group=group,
         type=click.Choice(["exact", "judge"]),
         show_default=unless_given,
         help="`exact` looks for the expected strings; `judge` asks language models (--judge).",

@@ -1,13 +1,12 @@
 """`memconform wmb`."""
 
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import click
 
 from memconform.cli.commands import DAEMONS, OUTPUT, Group, option
-from memconform.cli.judge_options import JUDGE, call_options, panel_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -21,14 +20,13 @@ from memconform.cli.options import (
     upstream,
     writable_file,
 )
-from memconform.cli.wmb_options import WmbRunOptions, WmbScoreOptions
 from memconform.contract.names import Mode
+from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.wmb_names import Part
 from memconform.errors import ExitCode
 
 _BENCHMARK = "Which questions"
 _SEARCH = "How to search"
-_RULES = "Which rules"
 
 _DATA = option(
     "--data",
@@ -39,17 +37,45 @@ _DATA = option(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WmbRunOptions:
+    """Flags of `wmb run`, under their own names."""
+
+    data: str
+    part: Part | None
+    sdk: str | None
+    adapter: Path | None
+    index: Literal["isolated", "category"] | None
+    mode: str
+    top_k: int
+    limit: int | None
+    sample: int | None
+    ids: tuple[str, ...]
+    category: tuple[str, ...]
+    seed: int
+    upstream: UpstreamKind
+    env: tuple[str, ...]
+    header: tuple[str, ...]
+    timeout: float
+    resume: str | None
+    output: Path
+    answers: str | None
+    json_file: str | None
+    quiet: bool
+    log_level: str
+
+
 @click.group(
     "wmb",
     cls=Group,
     examples=(
         "memconform wmb run --data DIR --sdk go --answers answers.json",
-        "memconform wmb score answers.json --data DIR --official",
+        "memconform wmb run --data DIR --sdk go --limit 20",
         "memconform wmb run --data DIR --adapter my_adapter.py",
     ),
 )
 def command() -> None:
-    """Run WMB-100K against a memory system, and score the answers by both of its rules.
+    """Run WMB-100K against a memory system, for `score --rubric wmb` to score.
 
     docs/WMB.md walks through it, from the data to the table of scores.
     """
@@ -176,77 +202,3 @@ def run_command(**flags: object) -> ExitCode:
     """
     options = WmbRunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_wmb_run:run", options, extra="bench")
-
-
-@command.command(
-    "score",
-    examples=(
-        "memconform wmb score answers.json --data DIR",
-        "memconform wmb score answers.json --data DIR --official --max-cost-usd 2",
-        "memconform wmb score answers.json --data DIR --judge fake --profile readme",
-    ),
-    exit_codes={
-        ExitCode.DAEMON: "a question was lost, or a judge gave no verdict on it",
-        ExitCode.NOTHING_SELECTED: "no answer belongs to a question",
-        ExitCode.BUDGET: "the budget is spent; --resume continues",
-    },
-)
-@click.argument("answers", type=click.Path(path_type=Path))
-@_DATA
-@option(
-    "--profile",
-    group=_RULES,
-    type=click.Choice(["readme", "script", "both"]),
-    default="both",
-    help="`readme`: the rules that the benchmark states. `script`: what its score.py computes.",
-)
-@option(
-    "--errata",
-    group=_RULES,
-    metavar="none|NAME|FILE",
-    show_default="those that ship, for the public questions",
-    help="Questions that are disputed, or that no judge can decide: none, the errata that ship"
-    " (wmb), or a JSON file. Scores are shown with and without them.",
-)
-@option(
-    "--official",
-    group=JUDGE,
-    is_flag=True,
-    help="Ask the official panel: gpt-4o-mini, Claude Haiku 4.5 and Gemini 2.0 Flash, of which two"
-    " must agree.",
-)
-@partial(panel_options, judge="gpt-4o-mini")
-@option(
-    "--prompts",
-    group=JUDGE,
-    type=click.Choice(["own", "official"]),
-    default="own",
-    help="Wording of the prompt: memconform's, or that of the authors (--script).",
-)
-@option(
-    "--script",
-    group=JUDGE,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The authors' scripts/score.py, from which --prompts official reads the prompt; it is not"
-    " executed.",
-)
-@option(
-    "--resume",
-    group=JUDGE,
-    metavar="RUN",
-    help="Continue an interrupted scoring: what it judged is not asked again.",
-)
-@call_options
-@output
-@json_file
-@schema("bench.wmb.records:WmbScore")
-@quiet
-def score_command(**flags: object) -> ExitCode:
-    """Score the answers of `wmb run`, or anybody's in the benchmark's format.
-
-    Prints score, penalties, grade and accuracies by the README's rules and by the released script,
-    side by side, with the rule that makes each difference.
-    """
-    options = WmbScoreOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
-    return carry_out("execute_wmb_score:run_score", options)

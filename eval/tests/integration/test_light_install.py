@@ -131,19 +131,21 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
         ("fuzz", ("fuzz", "--sdk", "py", "--sdk", "go")),
         ("parity", ("parity", "a", "b")),
         ("parity", ("diff", "a", "b")),
-        ("qa", ("judge", "locomo", "--hypotheses", "a", "--data", "b")),
+        ("qa", ("score", "answers.jsonl", "--rubric", "locomo", "--data", "b")),
     ],
 )
 def test_a_command_names_its_missing_extra(
     workspace: Path, environment: dict[str, str], extra: str, args: tuple[str, ...]
 ) -> None:
+    for name in ("answers.jsonl", "a", "b"):
+        (workspace / name).write_text("{}\n")
     ended = call(workspace, environment, *args)
     assert (ended.code, ended.out) == (2, "")
     assert f"extra_missing: {extra} needs " in ended.err
     assert f"try: pip install 'memconform[{extra}]'" in ended.err
     assert len(ended.err.splitlines()) == 2
     for shown in ("--help", "--schema"):
-        group = {"parity": ("compare",), "judge": ("locomo",)}
+        group = {"parity": ("compare",)}
         flags = (*group.get(args[0], ()), shown)
         ended = call(workspace, environment, args[0], *flags)
         assert ended.code == 0, ended.err

@@ -58,7 +58,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.execute_answer": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
     "cli.execute_bench": (230, {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.execute_lme": (291, {"conformance", "fuzzing", "oracle"}),
-    "cli.diff": (125, _MEASURING - {"results"} | {"upstream"}),
+    "cli.execute_diff": (125, _MEASURING - {"results"} | {"upstream"}),
     "cli.info": (65, _RUNNING | _MEASURING | {"client", "reports"}),
 }
 """How many modules of memconform a verb imports at most, a twentieth above today's number, and the
