@@ -68,7 +68,7 @@ def require_ranks(rows: Sequence[StoredRow], top_k: int) -> None:
             raise UsageError(
                 f"{row.path} has the first {most} items of each ranking, not {top_k}",
                 code="bad_option",
-                hint=f"use --top-k {most}, or bench with -k {top_k}",
+                hint=f"use --top-k {most}, or bench with --top-k {top_k}",
             )
 
 

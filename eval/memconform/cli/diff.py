@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import OUTPUT, SCORING, Command, option, reject_other_flags
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, markdown, results, schema
@@ -86,12 +87,12 @@ sdk = option(
     metavar="NAME",
     help="Show only this SDK, baseline of a bench, or arm of `score`. May be given several times.",
 )
-dataset = option(
-    "--dataset",
-    group=_TREND,
-    multiple=True,
+dataset = given.data(
+    _TREND,
+    "Show only this dataset, or suite of a bench. May be given several times.",
+    field="dataset",
     metavar="SET",
-    help="Show only this dataset, or suite of a bench. May be given several times.",
+    multiple=True,
 )
 quiet = option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 
@@ -109,7 +110,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
     examples=(
         "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
         "memconform diff OLD/result-go.json NEW/result-go.json --markdown review.md",
-        "memconform diff results --sdk go --dataset lme",
+        "memconform diff results --sdk go --data lme",
     ),
     exit_codes={
         ExitCode.FAILED: "what --fail-on names; significantly fewer right answers of lme",
@@ -166,15 +167,15 @@ def command(context: click.Context, /, results: tuple[str, ...], **flags: Any) -
     name, options = _KINDS[kind]
     values = {field.name for field in fields(options)}
     reject_other_flags(context, name, values | {"results"})
-    given = {key: value for key, value in flags.items() if key in values}
+    chosen = {key: value for key, value in flags.items() if key in values}
     match kind:
         case "trend":
-            trend = TrendOptions(results=results or ("results",), **given)
+            trend = TrendOptions(results=results or ("results",), **chosen)
             return carry_out("execute_trend:run", trend)
         case "replays":
-            review = ReviewOptions(first=results[0], second=results[1], **given)
+            review = ReviewOptions(first=results[0], second=results[1], **chosen)
             return carry_out("compare_replays:run", review)
-    runs = DiffOptions(first=results[0], second=results[1], **given)
+    runs = DiffOptions(first=results[0], second=results[1], **chosen)
     return carry_out("execute_diff:run", runs, extra="parity")
 
 

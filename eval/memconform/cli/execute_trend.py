@@ -58,7 +58,7 @@ def run(options: TrendOptions) -> ExitCode:
         raise NothingSelectedError(
             f"no matching result in {', '.join(options.results)}",
             code="nothing_selected",
-            hint="give the folder of --output, or check --sdk and --dataset",
+            hint="give the folder of --output, or check --sdk and --data",
         )
     if runs:
         show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from memconform.cli import diff, score
+from memconform.cli import options as given
 from memconform.cli.commands import OUTPUT, SCORING, Command, option
-from memconform.cli.export_options import ExportOptions
 from memconform.cli.judge_options import WHAT, call_options, errata, panel_options
 from memconform.cli.judge_options import partial as answers_partial
 from memconform.cli.lazy import carry_out
@@ -22,6 +22,7 @@ from memconform.cli.options import (
     writable_exports,
 )
 from memconform.cli.options import results as results_folder
+from memconform.cli.report import ExportOptions
 from memconform.errors import ExitCode
 
 
@@ -63,12 +64,8 @@ _HYPOTHESES = option(
     required=True,
     help='Stored answers, {"question_id": …, "hypothesis": …} a line.',
 )
-_BENCHMARK = option(
-    "--data",
-    group=WHAT,
-    metavar="PATH|NAME",
-    required=True,
-    help="The questions: the benchmark's file, or the name of a fetched source.",
+_BENCHMARK = given.data(
+    WHAT, "The questions: the benchmark's file, or the name of a fetched source.", required=True
 )
 
 
@@ -118,12 +115,11 @@ def locomo_command(**flags: object) -> ExitCode:
 
 @click.command("wmb score", cls=Command)
 @click.argument("answers", type=click.Path(path_type=Path))
-@option(
-    "--data",
-    group=WHAT,
+@given.data(
+    WHAT,
+    "The folder that holds datasets/ and documents/, or the name of the fetched source.",
     metavar="DIR|NAME",
     default="wmb100k",
-    help="The folder that holds datasets/ and documents/, or the name of the fetched source.",
 )
 @score.profile
 @errata

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import Group, option
 from memconform.cli.judge_options import JUDGE, WHAT, CallFlags, call_options, errata, partial
 from memconform.cli.lazy import carry_out
@@ -134,12 +135,10 @@ def compare_command(**flags: object) -> ExitCode:
     exit_codes={ExitCode.DAEMON: "the log lacks a question"},
 )
 @click.argument("log", type=click.Path(path_type=Path))
-@option(
-    "--data",
-    group=WHAT,
-    metavar="PATH|NAME",
+@given.data(
+    WHAT,
+    "The questions: LongMemEval's oracle, S or M, or the name of a fetched source.",
     required=True,
-    help="The questions: LongMemEval's oracle, S or M, or the name of a fetched source.",
 )
 @partial
 @errata

@@ -20,8 +20,8 @@ _CODES = {
     "lme",
     cls=Group,
     examples=(
-        "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
-        "memconform lme run --dataset oracle.json --sdk go --ingest-mode bulk",
+        "memconform lme tri --data longmemeval_s.json --sample 50",
+        "memconform lme run --data oracle.json --sdk go --ingest-mode bulk",
         "memconform lme arbitrate RESULT --by NAME --sample 50",
     ),
 )
@@ -33,9 +33,9 @@ def command() -> None:
     "run",
     cls=Command,
     examples=(
-        "memconform lme run --dataset longmemeval_s.json --sample-size 50 --sdk go",
-        "memconform lme run --dataset longmemeval_s.json --benchmark-mode full-context",
-        "memconform lme run --dataset longmemeval_s.json --extract-only",
+        "memconform lme run --data longmemeval_s.json --sample 50 --sdk go",
+        "memconform lme run --data longmemeval_s.json --benchmark-mode full-context",
+        "memconform lme run --data longmemeval_s.json --extract-only",
     ),
     exit_codes=_CODES,
 )
@@ -78,9 +78,9 @@ def run_command(**flags: object) -> ExitCode:
     "tri",
     cls=Command,
     examples=(
-        "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
-        "memconform lme tri --dataset longmemeval_s.json --sdk go --sdk my/sdk.toml",
-        "memconform lme tri --dataset longmemeval_s.json --ingest-mode bulk --judge ''",
+        "memconform lme tri --data longmemeval_s.json --sample 50",
+        "memconform lme tri --data longmemeval_s.json --sdk go --sdk my/sdk.toml",
+        "memconform lme tri --data longmemeval_s.json --ingest-mode bulk --judge ''",
     ),
     exit_codes=_CODES | {ExitCode.FAILED: "two SDKs differ significantly"},
 )

@@ -21,7 +21,6 @@ from memconform.cli.commands import (
     log_level_option,
     option,
 )
-from memconform.cli.export_options import split_export
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
@@ -217,6 +216,14 @@ def writable_file(context: click.Context, param: click.Parameter, value: str | N
     return writable(context, param, value)
 
 
+def split_export(text: str) -> tuple[str | None, str]:
+    """Split `[FORMAT=]FILE`; an `=` behind a dot or a slash belongs to the file."""
+    name, equals, file = text.partition("=")
+    if equals and "/" not in name and "." not in name:
+        return name, file
+    return None, text
+
+
 def writable_exports(
     context: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -291,3 +298,63 @@ def rank_by(group: str) -> Callable[[_Command], _Command]:
         help="With position, a ranking whose scores rise is reported as a violation and ranked by"
         " position, instead of not counting.",
     )
+
+
+def data(
+    group: str,
+    about: str,
+    *,
+    field: str = "data",
+    metavar: str = "PATH|NAME",
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--data`: a file of questions or a benchmark; `field` is the parameter's name."""
+    return option(
+        *("--data", field),
+        group=group,
+        aliases=("--dataset",),
+        metavar=metavar,
+        help=about,
+        **attrs,
+    )
+
+
+def mode(
+    group: str,
+    about: str,
+    *,
+    field: str = "mode",
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--mode`: how a daemon retrieves."""
+    return option(*("--mode", field), group=group, aliases=aliases, help=about, **attrs)
+
+
+def top_k(
+    group: str,
+    about: str,
+    *names: str,
+    field: str = "top_k",
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--top-k`: how many items a search returns."""
+    attrs = {"type": click.IntRange(1, 1_000), "metavar": "K"} | attrs
+    return option(*("--top-k", *names, field), group=group, aliases=aliases, help=about, **attrs)
+
+
+def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
+    """`--limit`: a part of the questions, always the same."""
+    return option(
+        "--limit",
+        group=group,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"Ask N {questions}, evenly spaced.",
+    )
+
+
+def resume(group: str, about: str) -> Callable[[_Command], _Command]:
+    """`--resume`: an interrupted call of the same command, by its id or folder."""
+    return option("--resume", group=group, metavar="RUN", help=about)

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from memconform.cli.commands import OUTPUT, Command, option, reject_other_flags
-from memconform.cli.export_options import ExportOptions
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import schema, writable
@@ -43,6 +42,16 @@ class ReportOptions:
     output: Path
     file: str
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which results to export to which files."""
+
+    results: tuple[str, ...]
+    export: tuple[str, ...]
+    data: Path | None
+    output: Path
 
 
 @click.command(

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import click
 
 from memconform.bench.answering.arms import CONTROLS
+from memconform.cli import options as given
 from memconform.cli.commands import FOLDER, SCORING, Command, option, reject_other_flags
 from memconform.cli.judge_options import (
     ANSWERS,
@@ -119,15 +120,12 @@ class WmbScoreOptions(PanelFlags):
     quiet: bool
 
 
-data = option(
-    "--data",
-    group=WHAT,
-    aliases=("--dataset",),
-    metavar="PATH|NAME",
-    show_default="those of the RESULT",
-    help="The questions. A run: another version of its dataset, with the same ids in their order."
+data = given.data(
+    WHAT,
+    "The questions. A run: another version of its dataset, with the same ids in their order."
     " A bench: its file, if that has moved. A file of answers: the benchmark, as a path or the name"
     " of a fetched source.",
+    show_default="those of the RESULT",
 )
 reader = option(
     "--reader",
@@ -147,13 +145,10 @@ arms = option(
     + "; ".join(f"{name} ({about})" for name, about in CONTROLS.items())
     + "; or none.",
 )
-top_k = option(
-    "--top-k",
-    group=_BENCH,
-    type=click.IntRange(1, 1_000),
+top_k = given.top_k(
+    _BENCH,
+    "Retrieved items that the reader is shown; at most the largest k of the bench.",
     default=10,
-    metavar="K",
-    help="Retrieved items that the reader is shown; at most the largest k of the bench.",
 )
 method = option(
     "--method",
@@ -237,11 +232,8 @@ official = option(
     help="WMB-100K: ask its own panel, gpt-4o-mini, Claude Haiku 4.5 and Gemini 2.0 Flash, of which"
     " two must agree.",
 )
-resume = option(
-    "--resume",
-    group=ANSWERS,
-    metavar="RUN",
-    help="Continue an interrupted scoring: what it judged is not asked again.",
+resume = given.resume(
+    ANSWERS, "Continue an interrupted scoring: what it judged is not asked again."
 )
 rubric = option(
     "--rubric",
@@ -348,23 +340,23 @@ def command(context: click.Context, /, results: tuple[str, ...], **flags: Any) -
     name, options, without_effect = _KINDS[kind]
     values = {field.name for field in fields(options)} - without_effect
     reject_other_flags(context, name, applicable | values)
-    given = {key: value for key, value in flags.items() if key in values}
+    chosen = {key: value for key, value in flags.items() if key in values}
     match kind:
         case "run":
-            run = RescoreOptions(result=results[0], **given)
+            run = RescoreOptions(result=results[0], **chosen)
             return carry_out("execute_rescore:run", run)
         case "bench":
-            if given["reader"] is None:
+            if chosen["reader"] is None:
                 raise click.UsageError("a bench needs --reader: the model that answers", context)
-            bench = AnswerOptions(results=results, **given)
+            bench = AnswerOptions(results=results, **chosen)
             return carry_out("execute_answer:answer", bench)
         case "wmb":
-            given["data"] = given["data"] or "wmb100k"
-            wmb = WmbScoreOptions(answers=Path(results[0]), **given)
+            chosen["data"] = chosen["data"] or "wmb100k"
+            wmb = WmbScoreOptions(answers=Path(results[0]), **chosen)
             return carry_out("execute_wmb_score:run_score", wmb)
-    if given["data"] is None:
+    if chosen["data"] is None:
         raise click.UsageError(f"{name} need --data: the benchmark's file", context)
-    answers = QaOptions(suite=kind, answers=Path(results[0]), **given)  # type: ignore[arg-type] # the kinds that are left
+    answers = QaOptions(suite=kind, answers=Path(results[0]), **chosen)  # type: ignore[arg-type] # the kinds that are left
     extra = "qa" if kind == "locomo" else None
     return carry_out("execute_qa:run_scoring", answers, extra=extra)
 

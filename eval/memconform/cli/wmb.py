@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import DAEMONS, OUTPUT, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
@@ -28,12 +29,11 @@ from memconform.errors import ExitCode
 _BENCHMARK = "Which questions"
 _SEARCH = "How to search"
 
-_DATA = option(
-    "--data",
-    group=_BENCHMARK,
+_DATA = given.data(
+    _BENCHMARK,
+    "The folder that holds datasets/ and documents/, or the name of the fetched source.",
     metavar="DIR|NAME",
     default="wmb100k",
-    help="The folder that holds datasets/ and documents/, or the name of the fetched source.",
 )
 
 
@@ -109,13 +109,7 @@ def command() -> None:
     metavar="TYPE",
     help="Ask only questions of this type, such as S1Situational. May be given several times.",
 )
-@option(
-    "--limit",
-    group=_BENCHMARK,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask N questions, evenly spaced.",
-)
+@given.limit(_BENCHMARK, "questions")
 @option(
     "--sample",
     group=_BENCHMARK,
@@ -141,21 +135,17 @@ def command() -> None:
 )
 @env
 @header
-@option(
-    "--mode",
-    group=_SEARCH,
+@given.mode(
+    _SEARCH,
+    "Retrieval mode of the SDK.",
     type=click.Choice([mode.value for mode in Mode]),
     default="bm25",
-    help="Retrieval mode of the SDK.",
 )
-@option(
+@given.top_k(
+    _SEARCH,
+    "Memories to request for a question; an adapter returns as many as it wants.",
     "-k",
-    "top_k",
-    group=_SEARCH,
-    type=click.IntRange(1, 1_000),
     default=10,
-    metavar="K",
-    help="Memories to request for a question; an adapter returns as many as it wants.",
 )
 @option(
     "--index",
@@ -175,12 +165,9 @@ def command() -> None:
     metavar="SECONDS",
     help="Time allowed for a request, or for a call of the adapter.",
 )
-@option(
-    "--resume",
-    group=OUTPUT,
-    metavar="RUN",
-    help="Resume an interrupted run, with the same flags again: what it measured is not asked"
-    " again.",
+@given.resume(
+    OUTPUT,
+    "Resume an interrupted run, with the same flags again: what it measured is not asked again.",
 )
 @output
 @option(

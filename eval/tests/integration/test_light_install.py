@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memconform.cli import lazy
-from memconform.cli.run_options import SCENARIO_NAMES
+from memconform.cli.run import SCENARIO_NAMES
 from memconform.errors import UsageError
 from memconform.measuring.scenarios import SCENARIOS
 from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable

@@ -14,8 +14,8 @@ from memconform.bench.export import exported_queries
 from memconform.bench.records import BenchReport, QueryRecord
 from memconform.bench.retrieval_log import log_entry, read_log
 from memconform.bench.stored_rows import StoredRow, load_rows
-from memconform.cli.export_options import split_export
 from memconform.cli.main import cli
+from memconform.cli.options import split_export
 from memconform.datasets.longmemeval import official_items
 from memconform.errors import ExitCode, MemconformError, UsageError
 from memconform.printing.output import echo
