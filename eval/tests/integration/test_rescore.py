@@ -60,7 +60,7 @@ def test_a_corrected_expectation_counts_and_an_outage_remains(
     assert {question["first_hit"] for question in new["questions"]} == {None}
 
 
-@pytest.mark.capability("rescore")
+@pytest.mark.capability("score")
 def test_another_floor_can_be_applied(memconform: Call, run: Path) -> None:
     assert memconform("score", run, "--floor", "0.91").code == 0
     assert memconform("score", run, "--floor", "0.95").code == 3
