@@ -17,7 +17,7 @@ RESULTS ?= results
 # `make test` runs all unit tests and one integration test a capability; `make exhaustive` runs the others.
 QUICK := (unit or capability) and not exhaustive and not slow
 OTHERS := (exhaustive or not unit and not capability) and not sampled and not slow
-RUN_FLAGS := --sdk all --dataset smoke --scorer exact --seed-reference-brain
+RUN_FLAGS := --sdk all --data smoke --scorer exact --seed-reference-brain
 DEMO := $(RUN_FLAGS) --output $(RESULTS)
 
 # Targets that share no daemon and no build run in parallel; JOBS=1 runs them one after another.

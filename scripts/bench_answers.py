@@ -29,7 +29,7 @@ def _measure(data: Path, folder: Path) -> None:
     flags = ("--suite", "longmemeval", "--data", data, "--sdk", "go", "--json", folder / "b.json")
     retrieval, _ = measured(folder, "bench", *flags, "--quiet")
     run = json.loads((folder / "b.json").read_text())["run_id"]
-    answer = ("answer", run, "--reader", "fake", "--judge", "fake", "--quiet")
+    answer = ("score", run, "--reader", "fake", "--judge", "fake", "--quiet")
     arms = (*answer, "--arms", "oracle,no-memory")
     reading, memory = measured(folder, *arms, "--json", folder / "first.json", replies=True)
     again, _ = measured(folder, *arms, "--json", folder / "second.json", replies=True)

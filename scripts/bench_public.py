@@ -56,7 +56,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {
 
 COMPARED = {
     "parity": ("parity", "RUN…"),
-    "report-html": ("report", "html", "RUN…"),
+    "report-html": ("report", "RUN…"),
 }
 """Commands about the runs of `run-search` and `run-hybrid-rerank`."""
 
@@ -156,7 +156,7 @@ class Matrix:
 
     def _html(self) -> str:
         runs = [run for ids in self._runs.values() for run in ids]
-        ended = self._call("report", "html", *runs, "-o", "report.html")
+        ended = self._call("report", *runs, "-o", "report.html")
         return "ok" if ended.returncode == 0 else _last_line(ended)
 
 

@@ -26,7 +26,7 @@ def _write(folder: Path, questions: int, *, seconds: float, mib: float, disk_mib
         write_drawn_result(folder / f"{sdk}-{questions}.json", sdk, questions) for sdk in _SDKS
     ]
     target = folder / f"report-{questions}.html"
-    took, memory = measured(folder, "report", "html", *results, "-o", target)
+    took, memory = measured(folder, "report", *results, "-o", target)
     name = f"report html: {questions:,} questions, 3 SDKs"
     report(f"{name}: written", took, "s", limit=seconds)
     report(f"{name}: memory", memory, "MiB", limit=mib)

@@ -89,7 +89,7 @@ def main() -> int:
         for command in (
             ["parity", str(first), str(second), "--quiet"],
             ["diff", str(first), str(second), "--quiet"],
-            ["rescore", str(first), "--output", str(folder), "--quiet"],
+            ["score", str(first), "--output", str(folder), "--quiet"],
         ):
             cost = _measure([_PROGRAM, *command])
             report(f"{command[0]}: seconds", cost.seconds, "s", limit=_SECONDS)

@@ -74,13 +74,17 @@ def _write(folder: Path, words: int) -> Path:
 def _score(folder: Path) -> None:
     flags = ("--data", folder, "--judge", "fake", "--profile", "readme", "--quiet")
     answers = _write(folder, 30)
-    measured(folder, "wmb", "score", answers, *flags, replies=True)
-    took, _ = measured(folder, "wmb", "score", answers, *flags, "--cache-only", replies=True)
+    measured(folder, "score", answers, "--rubric", "wmb", *flags, replies=True)
+    took, _ = measured(
+        folder, "score", answers, "--rubric", "wmb", *flags, "--cache-only", replies=True
+    )
     report(f"wmb: {_QUESTIONS} answers scored by a cached judge", took, "s", limit=_SCORE_S)
     large = _write(folder, 330)
     size = large.stat().st_size / (1 << 20)
     report("wmb: answers.json, its size", size, "MiB", limit=_LARGE_MIB * 0.9, least=True)
-    took, memory = measured(folder, "wmb", "score", large, *flags, "--dry-run", replies=True)
+    took, memory = measured(
+        folder, "score", large, "--rubric", "wmb", *flags, "--dry-run", replies=True
+    )
     report("wmb: the same of a large answers.json, read twice", took, "s", limit=_LARGE_S)
     report("wmb: memory for it", memory, "MiB", limit=_MEMORY_MIB)
 

@@ -171,7 +171,7 @@ def measure_answers(name: str) -> dict[str, Any]:
         output = Path(folder)
         run: str = _bench(_ANSWERS[name], output)["run_id"]
         report = output / "answers.json"
-        command: list[str | Path] = [_PROGRAM, "answer", run, *_READ]
+        command: list[str | Path] = [_PROGRAM, "score", run, *_READ]
         command += ["--output", output, "--json", report]
         # Replies of the scripted reader are cached apart from those that somebody paid for.
         cache = {"MEMCONFORM_CACHE": str(output / "cache")}
@@ -181,7 +181,7 @@ def measure_answers(name: str) -> dict[str, Any]:
         # Messages of failures are the one text of a report that may quote the benchmark.
         sys.exit(f"{name}: not every question was answered")
     bench = ("memconform", "bench", *(part.rpartition("/")[2] for part in _ANSWERS[name]))
-    measured["command"] = [*bench, "&&", "memconform", "answer", run, *_READ]
+    measured["command"] = [*bench, "&&", "memconform", "score", run, *_READ]
     measured["data"]["path"] = Path(measured["data"]["path"]).name
     return measured
 

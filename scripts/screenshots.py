@@ -32,7 +32,7 @@ def main() -> int:
     _PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder) / "report.html"
-        command: list[str | Path] = [_PROGRAM, "report", "html", _RUNS, "-o", page_file]
+        command: list[str | Path] = [_PROGRAM, "report", _RUNS, "-o", page_file]
         subprocess.run(command, check=True)
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, (view, height) in _VIEWS.items():

@@ -1,4 +1,4 @@
-"""From the flags of `answer` to the questions, the arms and the reader's settings."""
+"""From the flags of `score` for a bench to the questions, the arms and the reader's settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from memconform.bench.answering.plan import AnswerTask, Arm
 from memconform.bench.answering.records import ReaderSettings
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
-from memconform.cli.answer_options import AnswerOptions
+from memconform.cli.score import AnswerOptions
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import AnswerKey, Suite
 from memconform.datasets.model import Question
@@ -68,7 +68,7 @@ def require_ranks(rows: Sequence[StoredRow], top_k: int) -> None:
             raise UsageError(
                 f"{row.path} has the first {most} items of each ranking, not {top_k}",
                 code="bad_option",
-                hint=f"use --top-k {most}, or bench with -k {top_k}",
+                hint=f"use --top-k {most}, or bench with --top-k {top_k}",
             )
 
 

@@ -6,6 +6,7 @@ from typing import get_args
 import click
 
 from memconform.bench.system import BASELINES
+from memconform.cli import options as given
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out, require_extra
@@ -42,7 +43,7 @@ _LIMITS = "Limits and timeouts"
     "bench",
     cls=Command,
     examples=(
-        "memconform bench --sdk all --modes bm25,semantic,hybrid",
+        "memconform bench --sdk all --mode bm25,semantic,hybrid",
         "memconform bench --suite locomo --data locomo --level turn --sdk go",
         "memconform bench --suite file --data mine.json --system flat-bm25",
     ),
@@ -60,11 +61,8 @@ _LIMITS = "Limits and timeouts"
     default="sample",
     help="Benchmark to run: `sample` ships with memconform, `file` is any file in a known format.",
 )
-@option(
-    "--data",
-    group=_BENCHMARK,
-    metavar="PATH|NAME",
-    help="The benchmark's file or folder, `sample`, or a name that `datasets list` shows.",
+@given.data(
+    _BENCHMARK, "The benchmark's file or folder, `sample`, or a name that `datasets list` shows."
 )
 @option(
     "--level",
@@ -131,13 +129,7 @@ _LIMITS = "Limits and timeouts"
     default="all",
     help="Part of the queries to ask: `held` is every tenth one, `tune` the others.",
 )
-@option(
-    "--limit",
-    group=_QUERIES,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask N queries, evenly spaced through the benchmark.",
-)
+@given.limit(_QUERIES, "queries")
 @option(
     "--sample",
     group=_QUERIES,
@@ -164,23 +156,25 @@ _LIMITS = "Limits and timeouts"
     "--answers",
     group=_QUERIES,
     is_flag=True,
-    help="Also have each daemon's own reader answer each question (`/ask`), for `memconform answer`"
+    help="Also have each daemon's own reader answer each question (`/ask`), for `memconform score`"
     " to judge. Give --upstream real for answers of a real model.",
 )
-@option(
-    "--modes",
-    group=_SEARCH,
+@given.mode(
+    _SEARCH,
+    f"Retrieval modes to measure: {', '.join(mode.value for mode in Mode)}.",
+    field="modes",
+    aliases=("--modes",),
     default="bm25",
     metavar="MODE,…",
-    help=f"Retrieval modes to measure: {', '.join(mode.value for mode in Mode)}.",
 )
-@option(
+@given.top_k(
+    _SEARCH,
+    "Ranks at which rankings are cut off for the metrics.",
     "-k",
-    "ks",
-    group=_SEARCH,
+    field="ks",
+    type=str,
     default="5,10",
     metavar="K,…",
-    help="Ranks at which rankings are cut off for the metrics.",
 )
 @option(
     "--index",
@@ -326,11 +320,8 @@ _LIMITS = "Limits and timeouts"
     help="Fail unless the SDKs rank every query alike.",
 )
 @output
-@option(
-    "--resume",
-    group=OUTPUT,
-    metavar="RUN",
-    help="Resume an interrupted bench, given by its id or folder, with the same flags again.",
+@given.resume(
+    OUTPUT, "Resume an interrupted bench, given by its id or folder, with the same flags again."
 )
 @option(
     "--export",

@@ -27,7 +27,7 @@ from memconform.printing.plurals import plural
 def list_command(data: Path, sources_file: Path | None) -> None:
     """List shipped question sets, public benchmarks and readable formats."""
     known_sources = load_sources(sources_file)
-    echo("question sets, for run --dataset:")
+    echo("question sets, for run --data:")
     for name, path in shipped().items():
         echo(f"  {name:<12} {path}")
     echo("public benchmarks, for datasets fetch:")

@@ -10,12 +10,13 @@ import copy
 import inspect
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from memconform.errors import ExitCode
 from memconform.printing.logs import LEVELS, configure_logs
@@ -103,6 +104,32 @@ def log_level_option(**attrs: Any) -> Option:  # noqa: ANN401 - click's signatur
         help="Minimum level of log lines on standard error.",
         **attrs,
     )
+
+
+def reject_other_flags(context: click.Context, kind: str, names: Collection[str]) -> None:
+    """Raise click.UsageError for a flag that was given and does not apply to a kind of input.
+
+    Args:
+        context: that of the command, whose parameters have values.
+        kind: what the flags were given with, for the message.
+        names: the parameters that apply; those whose value no command reads always do.
+    """
+    others = [
+        param
+        for param in context.command.params
+        if param.expose_value and param.name not in names and param.name is not None
+    ]
+    for param in others:
+        if context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+            applicable = [
+                each.opts[0]
+                for each in context.command.params
+                if isinstance(each, click.Option) and each not in others and not each.hidden
+            ]
+            raise click.UsageError(
+                f"{param.opts[0]} does not apply to {kind}, which takes {', '.join(applicable)}",
+                context,
+            )
 
 
 class _Folder(click.Path):

@@ -1,4 +1,4 @@
-"""`parity`, `diff` and `trend` on results of `bench`."""
+"""`parity` and `diff` on results of `bench`."""
 
 from collections.abc import Sequence
 

@@ -1,12 +1,12 @@
 """`memconform conform`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import click
 
 from memconform.cli.commands import OUTPUT, option
-from memconform.cli.conform_options import CASES_GROUP, ConformOptions, cases_folder
 from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,
@@ -21,9 +21,47 @@ from memconform.cli.options import (
     sdks,
     writable,
 )
-from memconform.conformance.names import ROBUSTNESS
+from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.contract.names import Profile
 from memconform.errors import ExitCode
+
+CASES_GROUP = "Which cases"
+
+cases_folder = option(
+    "--cases",
+    group=CASES_GROUP,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=CASES,
+    show_default="the shipped cases",
+    metavar="DIR",
+    help="Folder of case files.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConformOptions:
+    """Flags of `conform`, under their own names."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    env: tuple[str, ...]
+    keep: bool
+    profile: tuple[str, ...]
+    case: tuple[str, ...]
+    cases: Path
+    known: tuple[Path, ...]
+    write_known: str | None
+    junit: str | None
+    json_file: str | None
+    html: bool
+    markdown: str | None
+    daemons: int
+    trace: bool
+    stop_at_first: bool
+    output: Path
+    verbose: bool
+    quiet: bool
+    log_level: str
 
 
 class _Tools(LazyGroup):

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.commands import OUTPUT, Command, option
-from memconform.cli.conform_options import cases_folder
+from memconform.cli.conform import cases_folder
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
 from memconform.cli.targets import json_target
@@ -229,8 +229,10 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     help="Show only checks whose case, variant or id matches GLOB. May be given several times.",
 )
 @option(
-    "--limit",
+    "--show",
+    "limit",
     group=OUTPUT,
+    aliases=("--limit",),
     type=click.IntRange(min=1),
     default=_PAGE,
     show_default=True,
@@ -243,7 +245,7 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     type=click.IntRange(min=1),
     default=1,
     metavar="N",
-    help="Show the Nth page of --limit checks.",
+    help="Show the Nth page of --show checks.",
 )
 @option("--all", "whole", group=OUTPUT, is_flag=True, help="Show all of them.")
 @results

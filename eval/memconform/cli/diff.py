@@ -1,22 +1,107 @@
-"""`memconform diff`."""
+"""`memconform diff`: what changed between two results, or over several."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
-from memconform.cli.commands import OUTPUT, SCORING, Command, option
+from memconform.cli import options as given
+from memconform.cli.commands import OUTPUT, SCORING, Command, option, reject_other_flags
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, results, schema
-from memconform.cli.result_kinds import BenchDiffOptions, are_benches, metric, view
-from memconform.cli.targets import json_target
-from memconform.errors import ExitCode, UsageError, gravest
-from memconform.printing.output import echo
-from memconform.reports.difference import diff_banner, show_difference
-from memconform.reports.progress import StepProgress
-from memconform.results.loaded_runs import method_lines
-from memconform.results.references import load_pair
-from memconform.results.run_diff import DiffReport, diff_runs
+from memconform.cli.options import json_file, markdown, results, schema
+from memconform.cli.result_kinds import compared_kind, metric, view
+from memconform.errors import ExitCode, UsageError
+
+_REPLAYS = "Two results of lme"
+_TREND = "More than two results"
+
+INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffOptions:
+    """Flags for two results of a run, a scoring or a bench."""
+
+    first: str
+    second: str
+    fail_on: tuple[str, ...]
+    seed: int
+    output: Path
+    json_file: str | None
+    quiet: bool
+    metric: str | None
+    view: str | None
+
+    def limits(self) -> list[float | None]:
+        """The ratios of `--fail-on latency:RATIO`, and None for `--fail-on regression`.
+
+        Raises:
+            UsageError: for any other value (`bad_fail_on`).
+        """
+        return [limit_of(condition) for condition in self.fail_on]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOptions:
+    """Flags for two results of the replay."""
+
+    first: str
+    second: str
+    overrides: bool
+    across_rubrics: bool
+    fail_on: tuple[str, ...]
+    json_file: str | None
+    markdown: str | None
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrendOptions:
+    """Flags for the change over several results."""
+
+    results: tuple[str, ...]
+    sdk: tuple[str, ...]
+    dataset: tuple[str, ...]
+    output: Path
+
+
+overrides = option(
+    "--overrides",
+    group=_REPLAYS,
+    is_flag=True,
+    help="Use human verdicts (`lme arbitrate`) instead of the judge's, in both results.",
+)
+across_rubrics = option(
+    "--across-rubrics",
+    group=_REPLAYS,
+    is_flag=True,
+    help="Compare results that were judged by different rubrics, such as those of two runners."
+    " What differs may then be the judges alone.",
+)
+sdk = option(
+    "--sdk",
+    group=_TREND,
+    multiple=True,
+    metavar="NAME",
+    help="Show only this SDK, baseline of a bench, or arm of `score`. May be given several times.",
+)
+dataset = given.data(
+    _TREND,
+    "Show only this dataset, or suite of a bench. May be given several times.",
+    field="dataset",
+    metavar="SET",
+    multiple=True,
+)
+quiet = option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
+
+_KINDS: Mapping[str, tuple[str, type]] = {
+    "runs": ("two results", DiffOptions),
+    "replays": ("two results of lme", ReviewOptions),
+    "trend": ("more than two results", TrendOptions),
+}
+"""What is compared: the name, and the flags by the fields of their options."""
 
 
 @click.command(
@@ -24,26 +109,26 @@ from memconform.results.run_diff import DiffReport, diff_runs
     cls=Command,
     examples=(
         "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
-        "memconform diff BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
-        "memconform diff 'ANSWER-RUN#go hybrid' lme/result-go.json",
+        "memconform diff OLD/result-go.json NEW/result-go.json --markdown review.md",
+        "memconform diff results --sdk go --data lme",
     ),
     exit_codes={
-        ExitCode.FAILED: "what --fail-on names",
-        ExitCode.USAGE: "usage, or runs that cannot be compared",
-        ExitCode.DAEMON: "an incident ended one of the runs",
-        ExitCode.NOTHING_SELECTED: "no question was measured in both",
-        ExitCode.INCONCLUSIVE: "unmeasured questions leave --fail-on undecided",
+        ExitCode.FAILED: "what --fail-on names; significantly fewer right answers of lme",
+        ExitCode.USAGE: "usage, or results that cannot be compared",
+        ExitCode.DAEMON: "an incident ended one of the runs; a question of lme was not measured",
+        ExitCode.NOTHING_SELECTED: "no result found, or no question was measured in both",
+        ExitCode.INCONCLUSIVE: "unmeasured questions leave --fail-on undecided, or it names that",
     },
 )
-@click.argument("first")
-@click.argument("second")
+@click.argument("results", nargs=-1, metavar="[RESULT...]")
 @option(
     "--fail-on",
     group=SCORING,
     multiple=True,
-    metavar="regression|latency:RATIO",
+    metavar="regression|latency:RATIO|inconclusive",
     help="Exit 1 if a question that passed no longer does, or if the confidence interval of the"
-    " latency ratio lies above RATIO. May be given several times.",
+    " latency ratio lies above RATIO; exit 5 if a comparison of lme decides nothing. May be given"
+    " several times.",
 )
 @option(
     "--seed",
@@ -55,52 +140,53 @@ from memconform.results.run_diff import DiffReport, diff_runs
 )
 @metric
 @view
+@overrides
+@across_rubrics
+@sdk
+@dataset
 @results
 @json_file
-@schema("results.run_diff:DiffReport", "bench.comparison_records:BenchDiffReport")
-@option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
-def command(  # noqa: PLR0917 - one parameter a flag
-    first: str,
-    second: str,
-    fail_on: tuple[str, ...],
-    seed: int,
-    metric: str | None,
-    view: str | None,
-    output: Path,
-    json_file: str | None,
-    quiet: bool,  # noqa: FBT001 - click's signature
-) -> ExitCode:
-    """Show what changed between two results: regressions, fixes, latency.
+@markdown
+@schema(
+    "results.run_diff:DiffReport",
+    "bench.comparison_records:BenchDiffReport",
+    "replay.review_records:LmeReview",
+)
+@quiet
+@click.pass_context
+def command(context: click.Context, /, results: tuple[str, ...], **flags: Any) -> ExitCode:  # noqa: ANN401 - one value a flag
+    """Show what changed between two results, or over dates and versions.
 
-    FIRST and SECOND are result files, run folders or run ids of `run`, `answer`, `judge` or `lme`;
-    `#SUBJECT` behind one selects an arm, a rubric or an SDK. Of results of `bench`, the rows with
-    the same system and strategy are compared; `#SYSTEM/STRATEGY` behind a result selects one.
+    RESULT is a result file, a run's folder or a run id of `run`, `score`, `bench` or `lme`;
+    `#SUBJECT` behind one selects an arm, a rubric, an SDK or a row. More than two, or a folder of
+    results (by default `results`), are shown as a trend.
     """
-    limits = [_limit(condition) for condition in fail_on]
-    if are_benches((first, second), output, bench_only=(metric, view)):
-        rows = (first, second, output, metric, view)
-        options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
-        return carry_out("compare_benches:diff", options)
-    one, other = load_pair(first, second, output)
-    for line in () if quiet else method_lines((one, other)):
-        echo(f"  {line}", err=True)
-    with StepProgress("comparing", other.summary.total, quiet=quiet) as step:
-        report = diff_runs(one, other, seed=seed, on_row=step.advance)
-    code = gravest(_codes(report, limits))
-    report = report.model_copy(update={"exit_code": code})
-    if not quiet:
-        show_difference(report)
-    if json_file is not None:
-        with json_target(json_file) as target:
-            target.write_json(report)
-    echo(diff_banner(report), err=json_file == "-")
-    return code
+    for condition in flags["fail_on"]:
+        limit_of(condition, INCONCLUSIVE)
+    kind = compared_kind(results, flags["output"])
+    name, options = _KINDS[kind]
+    values = {field.name for field in fields(options)}
+    reject_other_flags(context, name, values | {"results"})
+    chosen = {key: value for key, value in flags.items() if key in values}
+    match kind:
+        case "trend":
+            trend = TrendOptions(results=results or ("results",), **chosen)
+            return carry_out("execute_trend:run", trend)
+        case "replays":
+            review = ReviewOptions(first=results[0], second=results[1], **chosen)
+            return carry_out("compare_replays:run", review)
+    runs = DiffOptions(first=results[0], second=results[1], **chosen)
+    return carry_out("execute_diff:run", runs)
 
 
-def _limit(condition: str) -> float | None:
-    """Return the ratio of `latency:RATIO`, or None for `regression`."""
+def limit_of(condition: str, *others: str) -> float | None:
+    """Return the ratio of `latency:RATIO`, or None for `regression` and for one of `others`.
+
+    Raises:
+        UsageError: for another condition (`bad_fail_on`).
+    """
     name, colon, ratio = condition.partition(":")
-    if condition == "regression":
+    if condition == "regression" or condition in others:
         return None
     try:
         limit = float(ratio)
@@ -113,26 +199,3 @@ def _limit(condition: str) -> float | None:
             hint="write --fail-on regression, or --fail-on latency:1.2",
         )
     return limit
-
-
-def _codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]:
-    if report.incidents:
-        return [ExitCode.DAEMON]
-    if report.contrast.compared == 0:
-        return [ExitCode.NOTHING_SELECTED]
-    codes = []
-    for limit in limits:
-        if limit is None:
-            failed = bool(report.regressions)
-            # A question that was not measured may hide a regression.
-            if report.not_measured:
-                codes.append(ExitCode.INCONCLUSIVE)
-        else:
-            done = report.latency.get("done")
-            failed = done is not None and done.ratio.low > limit
-            # A question that was not measured may be the one that took too long.
-            if done is None or report.not_measured or done.questions < report.contrast.compared:
-                codes.append(ExitCode.INCONCLUSIVE)
-        if failed:
-            codes.append(ExitCode.FAILED)
-    return codes

@@ -1,4 +1,4 @@
-"""What `memconform answer` does."""
+"""What `memconform score` does with a bench."""
 
 import sys
 from collections.abc import Iterable
@@ -13,7 +13,6 @@ from memconform.bench.answering.records import AnswerSettings, ArmAnswer
 from memconform.bench.answering.report_builder import AnswersFinished
 from memconform.bench.digests import digest_of_names
 from memconform.bench.stored_rows import StoredRow, load_rows
-from memconform.cli.answer_options import AnswerOptions
 from memconform.cli.answer_plan import (
     arms_of,
     reader_settings,
@@ -28,9 +27,11 @@ from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import judge_spec, show_forecasts
 from memconform.cli.lazy import require_extra
+from memconform.cli.score import RUBRICS, AnswerOptions
 from memconform.cli.targets import json_target
 from memconform.datasets.answer_keys import AnswerKey, Suite, read_answer_key
 from memconform.datasets.conversation_store import ConversationStore
+from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
@@ -83,6 +84,13 @@ def answer(options: AnswerOptions) -> ExitCode:
     require_same_data(key, rows)
     tasks = tasks_of(rows, key)
     rubric = options.rubric or ("longmemeval" if suite == "longmemeval" else "strict")
+    expect_known(
+        [rubric],
+        OWN_RUBRICS,
+        "there is no rubric",
+        f"use {', '.join(RUBRICS)}",
+        code="unknown_rubric",
+    )
     for task in tasks:
         OWN_RUBRICS[rubric].require_scorable(task.question)
     arms = arms_of(options.arms, rows, strip_reasoning=options.strip_reasoning)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.cli.fuzz_options import FuzzOptions
+from memconform.cli.fuzz import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
 from memconform.cli.sdks import build_sdks

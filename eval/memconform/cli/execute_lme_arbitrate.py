@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.lme_review import ArbitrateOptions
+from memconform.cli.lme_arbitrate import ArbitrateOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines, indent

@@ -1,4 +1,4 @@
-"""What `memconform judge longmemeval`, `judge locomo` and `judge metrics` do."""
+"""What `memconform score` does with answers to LongMemEval or LoCoMo, and `judge metrics`."""
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -13,11 +13,11 @@ from memconform.bench.qa.records import Judgement, QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import views
 from memconform.cli.bench_errata import disputed_answers
-from memconform.cli.benchmark_options import RUBRICS
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.judge import MetricsOptions
 from memconform.cli.judge_session import judge_spec, show_forecasts
-from memconform.cli.qa_options import MetricsOptions, QaOptions
+from memconform.cli.score import RUBRICS, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
@@ -62,9 +62,9 @@ def run_scoring(options: QaOptions) -> ExitCode:
     rubrics = _rubrics(options)
     key = read_answer_key(find_data(options.data), options.suite)
     hypotheses = (
-        read_locomo_answers(options.hypotheses, key, options.prediction)
+        read_locomo_answers(options.answers, key, options.prediction)
         if options.suite == "locomo"
-        else read_hypotheses(options.hypotheses)
+        else read_hypotheses(options.answers)
     )
     selection = AnswerSelection(
         key=key,

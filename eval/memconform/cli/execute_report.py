@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from memconform.cli.report_options import ReportOptions
+from memconform.cli.report import ReportOptions
 from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
@@ -24,13 +24,7 @@ _Write = Callable[[Sink, Overview, Sequence[Statement], Sequence[Outcome]], None
 _Target = Callable[[str], AbstractContextManager[Sink]]
 
 
-def html(options: ReportOptions) -> ExitCode:
-    """Write the report, and print its verdict and path.
-
-    Raises:
-        UsageError: if a result is missing, unreadable or contradicts itself.
-        ResultsError: if the report cannot be written (`results_unwritable`).
-    """
+def _html(options: ReportOptions) -> ExitCode:
     # Not with the other formats: its charts need packages of the extra `report`.
     from memconform.reports.html.document import write_html  # noqa: PLC0415
 
@@ -40,8 +34,7 @@ def html(options: ReportOptions) -> ExitCode:
         return _end(options, overview, statements(overview))
 
 
-def junit(options: ReportOptions) -> ExitCode:
-    """Write JUnit XML; raises as `html` does."""
+def _junit(options: ReportOptions) -> ExitCode:
     return _write(
         options,
         inert_target,
@@ -49,9 +42,7 @@ def junit(options: ReportOptions) -> ExitCode:
     )
 
 
-def ctrf(options: ReportOptions) -> ExitCode:
-    """Write CTRF; raises as `html` does."""
-
+def _ctrf(options: ReportOptions) -> ExitCode:
     def write(
         target: Sink, overview: Overview, _: Sequence[Statement], found: Sequence[Outcome]
     ) -> None:
@@ -60,14 +51,11 @@ def ctrf(options: ReportOptions) -> ExitCode:
     return _write(options, json_target, write)
 
 
-def csv(options: ReportOptions) -> ExitCode:
-    """Write CSV; raises as `html` does."""
+def _csv(options: ReportOptions) -> ExitCode:
     return _write(options, text_target, lambda to, _o, _s, found: write_csv(to, found))
 
 
-def markdown(options: ReportOptions) -> ExitCode:
-    """Write Markdown; raises as `html` does."""
-
+def _markdown(options: ReportOptions) -> ExitCode:
     def write(
         target: Sink,
         overview: Overview,
@@ -80,9 +68,7 @@ def markdown(options: ReportOptions) -> ExitCode:
     return _write(options, text_target, write)
 
 
-def annotations(options: ReportOptions) -> ExitCode:
-    """Write annotations; raises as `html` does."""
-
+def _annotations(options: ReportOptions) -> ExitCode:
     def write(
         target: Sink, overview: Overview, verdicts: Sequence[Statement], found: Sequence[Outcome]
     ) -> None:
@@ -104,9 +90,7 @@ def annotations(options: ReportOptions) -> ExitCode:
     return _write(options, inert_target, write)
 
 
-def badge(options: ReportOptions) -> ExitCode:
-    """Write a badge; raises as `html` does."""
-
+def _badge(options: ReportOptions) -> ExitCode:
     def write(
         target: Sink, _: Overview, verdicts: Sequence[Statement], _found: Sequence[Outcome]
     ) -> None:
@@ -147,3 +131,24 @@ def _end(options: ReportOptions, overview: Overview, verdicts: Sequence[Statemen
         echo(verdicts[0].sentence())
         echo(f"-> {options.file}")
     return ExitCode.USAGE if overview.not_shown else ExitCode.OK
+
+
+_WRITERS = {
+    "html": _html,
+    "junit": _junit,
+    "ctrf": _ctrf,
+    "csv": _csv,
+    "markdown": _markdown,
+    "annotations": _annotations,
+    "badge": _badge,
+}
+
+
+def report(options: ReportOptions) -> ExitCode:
+    """Write the report, and print its verdict and path.
+
+    Raises:
+        UsageError: if a result is missing, unreadable or contradicts itself.
+        ResultsError: if the report cannot be written (`results_unwritable`).
+    """
+    return _WRITERS[options.form](options)

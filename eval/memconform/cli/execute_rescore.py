@@ -1,4 +1,4 @@
-"""What `memconform rescore` does."""
+"""What `memconform score` does with a run."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import show_forecast
-from memconform.cli.rescore import RescoreOptions
+from memconform.cli.score import RescoreOptions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.targets import json_target
 from memconform.datasets.reasoning import strip_reasoning
@@ -36,7 +36,7 @@ def run(options: RescoreOptions) -> ExitCode:
     require_answers(name, answers=answers)
     if options.dry_run:
         if name == "judge":
-            stored = stored_answers(journal, options.dataset)
+            stored = stored_answers(journal, options.data)
             if options.strip_reasoning and answers:
                 stored = ((question, strip_reasoning(text)) for question, text in stored)
             show_forecast(options, stored, exact=True)
@@ -67,7 +67,7 @@ async def _rescore(
         return await rescore(
             journal,
             output=options.output,
-            dataset=options.dataset,
+            dataset=options.data,
             scorer=scorer.scorer,
             judge=scorer.judge,
             calibrations=scorer.calibrations,
@@ -80,7 +80,7 @@ async def _rescore(
 
 def _show_reasoning(options: RescoreOptions, journal: Path) -> None:
     """Say how many answers have blocks of reasoning."""
-    answers = stored_answers(journal, options.dataset)
+    answers = stored_answers(journal, options.data)
     count = sum(strip_reasoning(text) != text for _, text in answers)
     if count:
         echo(reasoning_notice(count, stripped=options.strip_reasoning), err=True)

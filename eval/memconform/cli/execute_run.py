@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.run_options import RunOptions
+from memconform.cli.run import RunOptions
 from memconform.cli.run_plan import PlannedRuns, plan_runs, select_questions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.sdks import ALL, every_sdk

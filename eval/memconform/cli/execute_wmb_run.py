@@ -17,7 +17,7 @@ from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.sdks import ALL
 from memconform.cli.targets import json_target
-from memconform.cli.wmb_options import WmbRunOptions
+from memconform.cli.wmb import WmbRunOptions
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import read_wmb_key
 from memconform.datasets.wmb_names import Part

@@ -1,4 +1,4 @@
-"""What `memconform wmb score` does."""
+"""What `memconform score` does with answers to WMB-100K."""
 
 import sys
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import judge_spec, show_forecasts
+from memconform.cli.score import WmbScoreOptions
 from memconform.cli.targets import json_target
-from memconform.cli.wmb_options import WmbScoreOptions
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import WmbKey, read_wmb_key
 from memconform.datasets.wmb_names import FALSE_MEMORY

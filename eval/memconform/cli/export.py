@@ -1,4 +1,4 @@
-"""`--export [FORMAT=]FILE` of `bench`, and `memconform report export`."""
+"""`--export [FORMAT=]FILE` of `bench`, and the formats of `memconform report` for benches."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,8 @@ from typing import cast
 
 from memconform.bench.export import EXPORT_FORMATS, ExportFormat, require_log_format, write_export
 from memconform.bench.stored_rows import StoredRow, load_rows
-from memconform.cli.export_options import ExportOptions, split_export
+from memconform.cli.options import split_export
+from memconform.cli.report import ExportOptions
 from memconform.cli.targets import text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import Group, option
-from memconform.cli.judge_answers import locomo_command, longmemeval_command, metrics_command
-from memconform.cli.judge_options import JUDGE, CallFlags, call_options
+from memconform.cli.judge_options import JUDGE, WHAT, CallFlags, call_options, errata, partial
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, results, schema
 from memconform.errors import ExitCode
@@ -35,22 +35,28 @@ class CompareOptions:
     quiet: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsOptions:
+    """The command line of `judge metrics`."""
+
+    log: Path
+    data: str
+    partial: bool
+    errata: str | None
+    json_file: str | None
+
+
 @click.group(
     "judge",
     cls=Group,
     examples=(
         "memconform judge calibrate --judge fake",
         "memconform judge compare RUN RUN",
-        "memconform judge longmemeval --hypotheses answers.jsonl --data oracle.json",
+        "memconform judge metrics answers.jsonl.eval-results-gpt-4o --data oracle.json",
     ),
 )
 def command() -> None:
-    """Measure judges, and score stored answers of a benchmark as its authors do."""
-
-
-command.add_command(longmemeval_command)
-command.add_command(locomo_command)
-command.add_command(metrics_command)
+    """Measure judges: their errors, their agreement, and logs of their labels."""
 
 
 @command.command(
@@ -116,8 +122,32 @@ def calibrate_command(
 def compare_command(**flags: object) -> ExitCode:
     """Compare two judgements of the same answers: agreement, Cohen's kappa, differences.
 
-    FIRST and SECOND are runs of one dataset whose answers are equal, say a run and its `rescore`
+    FIRST and SECOND are runs of one dataset whose answers are equal, say a run and its `score`
     with another judge; each is a result file, a run's folder or a run id.
     """
     options = CompareOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_judge:run_comparison", options)
+
+
+@command.command(
+    "metrics",
+    examples=("memconform judge metrics answers.jsonl.eval-results-gpt-4o --data oracle.json",),
+    exit_codes={ExitCode.DAEMON: "the log lacks a question"},
+)
+@click.argument("log", type=click.Path(path_type=Path))
+@given.data(
+    WHAT,
+    "The questions: LongMemEval's oracle, S or M, or the name of a fetched source.",
+    required=True,
+)
+@partial
+@errata
+@json_file
+@schema("bench.qa.records:QaMetrics")
+def metrics_command(log: Path, **flags: object) -> ExitCode:
+    """Print the scores of a log that evaluate_qa.py or `score --log` wrote.
+
+    No model is called.
+    """
+    options = MetricsOptions(log=log, **flags)  # type: ignore[arg-type] # click has checked every flag
+    return carry_out("execute_qa:run_metrics", options)

@@ -12,6 +12,8 @@ from memconform.cli.commands import SCORING, option
 from memconform.cli.options import SECONDS, Finite
 
 JUDGE = "The judge"
+WHAT = "What to score"
+ANSWERS = "A file of answers"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -210,23 +212,42 @@ def _panel_options(
     )
 
 
-def judge_options(command: _Command) -> _Command:
+def judge_options(
+    command: _Command, *, group: str = SCORING, judge: str = _DEFAULT_JUDGE
+) -> _Command:
     """The flags that choose judges, and allow them to decide over a floor."""
     repeat, tie = "1" + _OF_RUN.format("those"), "error" + _OF_RUN.format("that")
     return _apply(
         command,
-        lambda command: _panel_options(command, repeat, tie),
+        lambda command: _panel_options(command, repeat, tie, judge),
         option(
             "--accept-weak-judge",
-            group=SCORING,
+            group=group,
             is_flag=True,
             help="Allow a floor with a judge whose calibration found that it accepts more than 5 %"
             " of wrong answers.",
         ),
         option(
             "--accept-floating-judge",
-            group=SCORING,
+            group=group,
             is_flag=True,
             help="Allow a floor with a model name that its vendor may point to another model.",
         ),
     )
+
+
+errata = option(
+    "--errata",
+    group=WHAT,
+    metavar="none|NAME|FILE",
+    show_default="those that ship, for the public files that they describe",
+    help="Of benchmarks, questions whose reference answer is disputed: none, the errata that ship"
+    " (locomo, longmemeval, wmb), or a JSON file. Scores are shown with and without them.",
+)
+partial = option(
+    "--partial",
+    group=ANSWERS,
+    is_flag=True,
+    help="Count only the questions that the file has. Without it, missing ones are not measured,"
+    " and there are bounds instead of a score.",
+)

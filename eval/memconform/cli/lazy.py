@@ -38,10 +38,7 @@ class LazyGroup(Group):
         del ctx
         if cmd_name not in self.commands_by_name:
             return None
-        reference, _ = self.commands_by_name[cmd_name]
-        with _without_garbage_collection():
-            command: click.Command = resolve_name(f"memconform.cli.{reference}")
-        return command
+        return import_command(self.commands_by_name[cmd_name][0])
 
     def summaries(self, ctx: click.Context) -> dict[str, str]:
         del ctx
@@ -54,6 +51,13 @@ class LazyGroup(Group):
             suggestion = nearest(args[0], self.commands_by_name)
             ctx.fail(f"no command {args[0]!r}. {suggestion}".rstrip())
         return super().resolve_command(ctx, args)
+
+
+def import_command(reference: str) -> click.Command:
+    """Import a command, `module:attribute` below `memconform.cli`."""
+    with _without_garbage_collection():
+        command: click.Command = resolve_name(f"memconform.cli.{reference}")
+    return command
 
 
 def carry_out(reference: str, options: object, *, extra: str | None = None) -> ExitCode:

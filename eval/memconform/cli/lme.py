@@ -4,8 +4,8 @@ import click
 
 from memconform.cli.commands import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
+from memconform.cli.lme_arbitrate import arbitrate_command
 from memconform.cli.lme_options import LmeOptions, replay_options
-from memconform.cli.lme_review import arbitrate_command, review_command
 from memconform.cli.options import sdks
 from memconform.errors import ExitCode
 
@@ -20,9 +20,9 @@ _CODES = {
     "lme",
     cls=Group,
     examples=(
-        "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
-        "memconform lme run --dataset oracle.json --sdk go --ingest-mode bulk",
-        "memconform lme review --before OLD/result-go.json --after NEW/result-go.json",
+        "memconform lme tri --data longmemeval_s.json --sample 50",
+        "memconform lme run --data oracle.json --sdk go --ingest-mode bulk",
+        "memconform lme arbitrate RESULT --by NAME --sample 50",
     ),
 )
 def command() -> None:
@@ -33,9 +33,9 @@ def command() -> None:
     "run",
     cls=Command,
     examples=(
-        "memconform lme run --dataset longmemeval_s.json --sample-size 50 --sdk go",
-        "memconform lme run --dataset longmemeval_s.json --benchmark-mode full-context",
-        "memconform lme run --dataset longmemeval_s.json --extract-only",
+        "memconform lme run --data longmemeval_s.json --sample 50 --sdk go",
+        "memconform lme run --data longmemeval_s.json --benchmark-mode full-context",
+        "memconform lme run --data longmemeval_s.json --extract-only",
     ),
     exit_codes=_CODES,
 )
@@ -78,9 +78,9 @@ def run_command(**flags: object) -> ExitCode:
     "tri",
     cls=Command,
     examples=(
-        "memconform lme tri --dataset longmemeval_s.json --sample-size 50",
-        "memconform lme tri --dataset longmemeval_s.json --sdk go --sdk my/sdk.toml",
-        "memconform lme tri --dataset longmemeval_s.json --ingest-mode bulk --judge ''",
+        "memconform lme tri --data longmemeval_s.json --sample 50",
+        "memconform lme tri --data longmemeval_s.json --sdk go --sdk my/sdk.toml",
+        "memconform lme tri --data longmemeval_s.json --ingest-mode bulk --judge ''",
     ),
     exit_codes=_CODES | {ExitCode.FAILED: "two SDKs differ significantly"},
 )
@@ -95,5 +95,4 @@ def tri_command(**flags: object) -> ExitCode:
     return carry_out("execute_lme:tri", LmeOptions(**flags, dry_run=False))  # type: ignore[arg-type] # click has validated every flag
 
 
-command.add_command(review_command)
 command.add_command(arbitrate_command)

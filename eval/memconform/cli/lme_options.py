@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
@@ -93,13 +94,7 @@ def replay_options(command: _Command) -> _Command:
     """The flags that `lme run` and `lme tri` share, besides those that name SDKs."""
     return _apply(
         command,
-        option(
-            "--dataset",
-            group=_DATA,
-            required=True,
-            metavar="PATH|NAME",
-            help="LongMemEval's file: S, M or oracle.",
-        ),
+        given.data(_DATA, "LongMemEval's file: S, M or oracle.", field="dataset", required=True),
         option(
             "--expected-sha",
             group=_DATA,
@@ -107,7 +102,9 @@ def replay_options(command: _Command) -> _Command:
             help="Refuse a file with another SHA-256; a beginning of at least 8 digits will do.",
         ),
         option(
-            "--sample-size",
+            "--sample",
+            "sample_size",
+            aliases=("--sample-size",),
             group=_DATA,
             type=click.IntRange(0),
             metavar="N",
@@ -144,7 +141,7 @@ def replay_options(command: _Command) -> _Command:
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
             help="Ids of the questions, one a line, asked in this order; takes precedence over"
-            " --sample-size.",
+            " --sample.",
         ),
         option(
             "--ingest-mode",
@@ -252,23 +249,25 @@ def replay_options(command: _Command) -> _Command:
             metavar="SECONDS",
             help="Time allowed for a request to a daemon.",
         ),
-        option(
-            "--retrieval-mode",
-            group=_RETRIEVAL,
+        given.mode(
+            _RETRIEVAL,
+            "Mode of every search.",
+            field="retrieval_mode",
+            aliases=("--retrieval-mode",),
             type=click.Choice([mode.value for mode in Mode]),
             show_default="the first of hybrid-rerank, hybrid and bm25 that every SDK claims",
-            help="Mode of every search.",
         ),
-        option(
-            "--actor-topk",
-            group=_RETRIEVAL,
-            type=click.IntRange(1, 1_000),
+        given.top_k(
+            _RETRIEVAL,
+            "Chunks that a search returns.",
+            field="actor_topk",
+            aliases=("--actor-topk",),
             default=20,
-            metavar="K",
-            help="Chunks that a search returns.",
         ),
         option(
-            "--actor-candidatek",
+            "--candidate-k",
+            "actor_candidatek",
+            aliases=("--actor-candidatek",),
             group=_RETRIEVAL,
             type=click.IntRange(0, 10_000),
             default=0,
@@ -276,7 +275,9 @@ def replay_options(command: _Command) -> _Command:
             help="Candidates of each leg; 0 leaves it to the daemon.",
         ),
         option(
-            "--actor-rerank-topn",
+            "--rerank-top-n",
+            "actor_rerank_topn",
+            aliases=("--actor-rerank-topn",),
             group=_RETRIEVAL,
             type=click.IntRange(0, 1_000),
             default=0,

@@ -95,7 +95,7 @@ def _require_expected(path: Path, sha256: str, expected: str | None) -> None:
         raise UsageError(
             f"{path} has the SHA-256 {sha256}, not {expected}",
             code="other_dataset",
-            hint="give the file that was meant as --dataset, or at least 8 digits of its SHA-256",
+            hint="give the file that was meant as --data, or at least 8 digits of its SHA-256",
         )
 
 

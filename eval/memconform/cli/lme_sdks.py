@@ -21,7 +21,7 @@ from memconform.printing.output import echo
 from memconform.replay.filter_probe import honours_session_filter
 
 _BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25)
-"""The mode without `--retrieval-mode`: the first that every SDK claims."""
+"""The mode without `--mode`: the first that every SDK claims."""
 
 
 async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[SkippedSdk]]:
@@ -85,7 +85,7 @@ def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[M
     """
     if options.retrieval_mode is not None:
         mode = Mode(options.retrieval_mode)
-        return mode, f"{mode.value}: --retrieval-mode says so"
+        return mode, f"{mode.value}: --mode says so"
     lacking = {
         mode: [runner.name for runner in runners if not runner.claims(mode)]
         for mode in _BY_PREFERENCE
@@ -95,12 +95,12 @@ def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[M
         raise UsageError(
             f"the SDKs have no mode in common: {'; '.join(_lacks(lacking, _BY_PREFERENCE))}",
             code="mode_not_claimed",
-            hint="give --retrieval-mode and the SDKs that claim it",
+            hint="give --mode and the SDKs that claim it",
         )
     mode = common[0]
     better = _BY_PREFERENCE[: _BY_PREFERENCE.index(mode)]
     reasons = [*_lacks(lacking, better), "every SDK claims it"]
-    return mode, f"{mode.value}: {', and '.join(reasons)}; --retrieval-mode asks for another"
+    return mode, f"{mode.value}: {', and '.join(reasons)}; --mode asks for another"
 
 
 def _lacks(lacking: Mapping[Mode, Sequence[str]], modes: Sequence[Mode]) -> list[str]:

@@ -13,7 +13,8 @@ import click
 
 from memconform import __version__
 from memconform.cli.commands import Option
-from memconform.cli.lazy import LazyGroup
+from memconform.cli.former_names import FORMER_NAMES, find_former_name
+from memconform.cli.lazy import LazyGroup, import_command
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
 from memconform.errors import ExitCode, MemconformError, limit_error
@@ -32,8 +33,7 @@ _TASKS = {
         ),
         "lme": "Replay LongMemEval: one shared brain, every SDK, one reader and one judge.",
         "parity": "Decide whether results agree, and show where they first differ.",
-        "diff": "Show what changed between two results: regressions, fixes, latency.",
-        "trend": "Show how results changed over dates and versions.",
+        "diff": "Show what changed between two results, or over dates and versions.",
     },
     "Check a daemon": {
         "doctor": (
@@ -53,14 +53,11 @@ _TASKS = {
             "Measure how well and how fast daemons retrieve, on public benchmarks or a file of"
             " yours."
         ),
-        "wmb": "Run WMB-100K against a memory system, and score the answers by both of its rules.",
+        "wmb": "Run WMB-100K against a memory system, for `score --rubric wmb` to score.",
     },
     "Answer and judge": {
-        "answer": (
-            "Answer a benchmark's questions from what systems retrieved, with one reader for all."
-        ),
-        "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
-        "rescore": "Score the stored answers of a run again, without a daemon.",
+        "score": "Score stored answers, or answer what a bench retrieved, without a daemon.",
+        "judge": "Measure judges: their errors, their agreement, and logs of their labels.",
     },
     "Look at results": {
         "report": "Show stored results as one HTML file, or in the formats of other programs.",
@@ -82,6 +79,18 @@ class _Verbs(LazyGroup):
         for verbs in _TASKS.values()
         for name, summary in verbs.items()
     }
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = find_former_name(args)
+        if name is None:
+            return super().resolve_command(ctx, args)
+        former = FORMER_NAMES[name]
+        if not ctx.resilient_parsing:
+            echo(f"`memconform {name}` is now `{former.successor}`", err=True)
+        command = import_command(former.reference)
+        return name, command, [*former.arguments, *args[len(name.split()) :]]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

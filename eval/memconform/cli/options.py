@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -21,7 +21,6 @@ from memconform.cli.commands import (
     log_level_option,
     option,
 )
-from memconform.cli.export_options import split_export
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
@@ -73,11 +72,11 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
     return decorated
 
 
-def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
+def floors(*, unless_given: str, group: str = SCORING) -> Callable[[_Command], _Command]:
     """Return a decorator that adds --floor; `unless_given` describes the default floors."""
     return option(
         "--floor",
-        group=SCORING,
+        group=group,
         multiple=True,
         metavar="RATE",
         show_default=unless_given,
@@ -86,11 +85,11 @@ def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
     )
 
 
-def scorer(*, unless_given: str) -> Callable[[_Command], _Command]:
+def scorer(*, unless_given: str, group: str = SCORING) -> Callable[[_Command], _Command]:
     """Return a decorator that adds --scorer; `unless_given` describes the default scorer."""
     return option(
         "--scorer",
-        group=SCORING,
+        group=group,
         type=click.Choice(["exact", "judge"]),
         show_default=unless_given,
         help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
@@ -163,16 +162,26 @@ def strip_reasoning(group: str) -> Callable[[_Command], _Command]:
     )
 
 
-def schema(*models: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds --schema, for the models of --json given as `module:Model`."""
+def schema(
+    *models: str, of: str = "--json", by: tuple[str, Sequence[str]] | None = None
+) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --schema, for models given as `module:Model`.
+
+    Args:
+        of: the flag whose output follows them.
+        by: an eager parameter that selects one of them, and its value for each.
+    """
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-        if value:
-            resolved = [resolve_name(f"memconform.{model}") for model in models]
-            adapter = resolve_name("pydantic:TypeAdapter")(reduce(or_, resolved))
-            json_schema = adapter.json_schema()
-            echo(Lines(json.dumps(json_schema, indent=2)))
-            ctx.exit()
+        if not value:
+            return
+        chosen = models
+        if by is not None and (selected := ctx.params.get(by[0])) in by[1]:
+            chosen = (models[by[1].index(selected)],)
+        resolved = [resolve_name(f"memconform.{model}") for model in chosen]
+        adapter = resolve_name("pydantic:TypeAdapter")(reduce(or_, resolved))
+        echo(Lines(json.dumps(adapter.json_schema(), indent=2)))
+        ctx.exit()
 
     return option(
         "--schema",
@@ -181,7 +190,7 @@ def schema(*models: str) -> Callable[[_Command], _Command]:
         expose_value=False,
         is_eager=True,
         callback=show,
-        help="Print the JSON Schema of --json and exit.",
+        help=f"Print the JSON Schema of {of} and exit.",
     )
 
 
@@ -207,6 +216,14 @@ def writable_file(context: click.Context, param: click.Parameter, value: str | N
     return writable(context, param, value)
 
 
+def split_export(text: str) -> tuple[str | None, str]:
+    """Split `[FORMAT=]FILE`; an `=` behind a dot or a slash belongs to the file."""
+    name, equals, file = text.partition("=")
+    if equals and "/" not in name and "." not in name:
+        return name, file
+    return None, text
+
+
 def writable_exports(
     context: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -229,7 +246,7 @@ html = option(
     "--html",
     group=OUTPUT,
     is_flag=True,
-    help="Also write report.html beside the result (memconform report html).",
+    help="Also write report.html beside the result (memconform report).",
 )
 
 output_file = option(
@@ -281,3 +298,63 @@ def rank_by(group: str) -> Callable[[_Command], _Command]:
         help="With position, a ranking whose scores rise is reported as a violation and ranked by"
         " position, instead of not counting.",
     )
+
+
+def data(
+    group: str,
+    about: str,
+    *,
+    field: str = "data",
+    metavar: str = "PATH|NAME",
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--data`: a file of questions or a benchmark; `field` is the parameter's name."""
+    return option(
+        *("--data", field),
+        group=group,
+        aliases=("--dataset",),
+        metavar=metavar,
+        help=about,
+        **attrs,
+    )
+
+
+def mode(
+    group: str,
+    about: str,
+    *,
+    field: str = "mode",
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--mode`: how a daemon retrieves."""
+    return option(*("--mode", field), group=group, aliases=aliases, help=about, **attrs)
+
+
+def top_k(
+    group: str,
+    about: str,
+    *names: str,
+    field: str = "top_k",
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--top-k`: how many items a search returns."""
+    attrs = {"type": click.IntRange(1, 1_000), "metavar": "K"} | attrs
+    return option(*("--top-k", *names, field), group=group, aliases=aliases, help=about, **attrs)
+
+
+def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
+    """`--limit`: a part of the questions, always the same."""
+    return option(
+        "--limit",
+        group=group,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"Ask N {questions}, evenly spaced.",
+    )
+
+
+def resume(group: str, about: str) -> Callable[[_Command], _Command]:
+    """`--resume`: an interrupted call of the same command, by its id or folder."""
+    return option("--resume", group=group, metavar="RUN", help=about)

@@ -53,7 +53,7 @@ class _ComparesUnlessNamed(Group):
 def command() -> None:
     """Decide whether results agree, and show where they first differ.
 
-    RESULT is a result file, a run's folder or a run id of `run`, `answer`, `judge` or `lme`;
+    RESULT is a result file, a run's folder or a run id of `run`, `score` or `lme`;
     `#SUBJECT` behind it selects some of its arms, rubrics or SDKs. A result of `bench` is compared
     row by row; `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
     """
@@ -130,7 +130,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
 ) -> ExitCode:
     """Compare results of the same questions, or rows of benches, pair by pair.
 
-    RESULT of answer, judge or lme stands for all of its arms, rubrics or SDKs, of a bench for all
+    RESULT of score or lme stands for all of its arms, rubrics or SDKs, of a bench for all
     of its rows; RESULT#go, RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
 
     A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first

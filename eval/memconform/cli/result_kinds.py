@@ -1,16 +1,20 @@
 """Results to compare: whether they are of runs or of benches, and the flags for benches."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memconform.cli.commands import option
 from memconform.errors import UsageError
-from memconform.storage.folders import find_result, result_files, split_reference
+from memconform.storage.folders import find_journal, find_result, result_files, split_reference
 from memconform.storage.result_file import schema_of
 
 BENCH_SCHEMA_PREFIX = "memconform/bench-report@"
 """Whatever the version: the reader of benches says which versions it can read."""
+
+REPLAY_SCHEMA_PREFIX = "memconform/lme-result@"
 
 METHOD = "Method"
 
@@ -81,7 +85,7 @@ def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence
             f"{bench} is the result of a bench, and {other} is not",
             code="unlike_runs",
             hint="compare results of `bench` with each other; with other results compare the"
-            " answers that `memconform answer` makes of a bench",
+            " answers that `memconform score` makes of a bench",
         )
     if all(kinds):
         return True
@@ -92,6 +96,76 @@ def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence
             hint="omit them: a question of a run passes by its scorer",
         )
     return False
+
+
+def compared_kind(references: Sequence[str], output: Path) -> Literal["runs", "replays", "trend"]:
+    """What `diff` compares: two results, two of the replay, or whatever more or folders hold.
+
+    Raises:
+        UsageError: if one of two results does not exist (`unknown_run`).
+    """
+    if len(references) != 2 or any(map(_is_folder_of_results, references)):
+        return "trend"
+    return "replays" if all(_is_replay(each, output) for each in references) else "runs"
+
+
+def _is_folder_of_results(reference: str) -> bool:
+    path = Path(reference)
+    return path.is_dir() and not (path / "result.json").is_file() and not result_files(path)
+
+
+def _is_replay(reference: str, output: Path) -> bool:
+    """Whether a result is of `lme`, or of another runner, whose files name no schema."""
+    name, _ = split_reference(reference)
+    if result_files(Path(name)):
+        return True
+    path = find_result(output, name)
+    try:
+        return schema_of(path).startswith(REPLAY_SCHEMA_PREFIX)
+    except (OSError, RecursionError):
+        return False
+    except ValueError:
+        return path.suffix == ".json"
+
+
+ScoredKind = Literal["run", "bench", "file"]
+
+
+def scored_kind(references: Sequence[str], output: Path) -> ScoredKind:
+    """What is to be scored: a run, one or several benches, or a file that memconform did not write.
+
+    Raises:
+        UsageError: if a result does not exist (`unknown_run`), or several are given that are not
+            all benches (`unlike_runs`).
+    """
+    kinds = [_scored_kind(reference, output) for reference in references]
+    if len(kinds) > 1 and set(kinds) != {"bench"}:
+        raise UsageError(
+            f"{references[kinds.index('run' if 'run' in kinds else 'file')]} is no bench, and is"
+            " scored alone",
+            code="unlike_runs",
+            hint="give one run or one file at a time; only results of `bench` are read together",
+        )
+    return kinds[0]
+
+
+def _scored_kind(reference: str, output: Path) -> ScoredKind:
+    if Path(reference).is_file():
+        try:
+            schema_of(Path(reference))
+        except (ValueError, RecursionError):
+            return "file"
+        except OSError:
+            # The reader of results says why.
+            return "run"
+    try:
+        return "bench" if _is_bench(reference, output) else "run"
+    except UsageError:
+        # A run that was interrupted has a journal alone.
+        with suppress(UsageError):
+            find_journal(output, reference)
+            return "run"
+        raise
 
 
 def _is_bench(reference: str, output: Path) -> bool:

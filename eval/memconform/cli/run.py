@@ -1,11 +1,13 @@
 """`memconform run`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
-from memconform.cli.judge_options import call_options, judge_options
+from memconform.cli.judge_options import JudgeFlags, call_options, judge_options
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
     SECONDS,
@@ -23,9 +25,59 @@ from memconform.cli.options import (
     sdks,
     upstream,
 )
-from memconform.cli.run_options import EXISTING_BRAIN, SCENARIO_NAMES, RunOptions
-from memconform.contract.names import Mode
+from memconform.contract.names import Mode, RankBy
+from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
+
+SCENARIO_NAMES = ("ask-basic", "ask-augmented", "search-retrieve-only")
+"""Names in `scenarios.SCENARIOS`, repeated because its import brings the whole client."""
+
+EXISTING_BRAIN = "eval"
+"""The brain to ask if none is named and none is seeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(JudgeFlags):
+    """Flags of `run`, under their own names."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    scenario: str
+    mode: str
+    dataset: str
+    scorer: str | None
+    limit: int | None
+    ids: tuple[str, ...]
+    tag: tuple[str, ...]
+    output: Path
+    port: int
+    floor: tuple[str, ...]
+    brain: str | None
+    i_own_this_brain: bool
+    top_k: int
+    candidate_k: int
+    rerank_top_n: int
+    seed_reference_brain: bool
+    upstream: UpstreamKind
+    env: tuple[str, ...]
+    require_agreement: bool
+    corpus: Path | None
+    concurrency: int
+    timeout: float
+    timeout_connect: float
+    timeout_first: float
+    timeout_gap: float
+    allow_fallback: bool
+    rank_by: RankBy | None
+    reverify: bool
+    repeat: int
+    json_file: str | None
+    html: bool
+    quiet: bool
+    resume: str | None
+    header: tuple[str, ...]
+    log_level: str
+
 
 _ASK = "What to ask"
 _BRAIN = "The brain"
@@ -37,8 +89,8 @@ _LIMITS = "Limits and timeouts"
     cls=Command,
     examples=(
         "memconform run --sdk go --judge fake",
-        "memconform run --sdk all --dataset smoke --scorer exact --require-agreement",
-        "memconform run --sdk py --dataset mine.jsonl --corpus docs --floor 0.8",
+        "memconform run --sdk all --data smoke --scorer exact --require-agreement",
+        "memconform run --sdk py --data mine.jsonl --corpus docs --floor 0.8",
     ),
     exit_codes={
         ExitCode.FAILED: "below a floor, drift, or no agreement with --require-agreement",
@@ -60,12 +112,12 @@ _LIMITS = "Limits and timeouts"
 @upstream
 @env
 @header
-@option(
-    "--dataset",
-    group=_ASK,
-    default="lme",
+@given.data(
+    _ASK,
+    "Question set: a path to a .jsonl file, or a shipped name.",
+    field="dataset",
     metavar="SET",
-    help="Question set: a path to a .jsonl file, or a shipped name.",
+    default="lme",
 )
 @option(
     "--scenario",
@@ -75,21 +127,13 @@ _LIMITS = "Limits and timeouts"
     help="How to ask: `ask-augmented` adds the question's date, `search-retrieve-only` searches"
     " without generating answers.",
 )
-@option(
-    "--mode",
-    group=_ASK,
+@given.mode(
+    _ASK,
+    "Retrieval mode, passed to the daemon unchanged.",
     type=click.Choice([mode.value for mode in Mode]),
     default="auto",
-    help="Retrieval mode, passed to the daemon unchanged.",
 )
-@option(
-    "--top-k",
-    group=_ASK,
-    type=click.IntRange(1, 1000),
-    default=5,
-    metavar="N",
-    help="Number of chunks to retrieve for a question.",
-)
+@given.top_k(_ASK, "Number of chunks to retrieve for a question.", default=5, metavar="N")
 @option(
     "--candidate-k",
     group=_ASK,
@@ -106,13 +150,7 @@ _LIMITS = "Limits and timeouts"
     metavar="N",
     help="Number of chunks to rerank in mode hybrid-rerank; 0 is the daemon's default.",
 )
-@option(
-    "--limit",
-    group=_ASK,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask N questions, evenly spaced through the dataset.",
-)
+@given.limit(_ASK, "questions")
 @option("--ids", group=_ASK, multiple=True, metavar="ID,…", help="Ask only these questions.")
 @option(
     "--tag",
@@ -222,12 +260,10 @@ _LIMITS = "Limits and timeouts"
     help="Time allowed between two events.",
 )
 @output
-@option(
-    "--resume",
-    group=OUTPUT,
-    metavar="RUN",
-    help="Resume an interrupted run, given by its id or folder: keep what was measured, ask the"
-    " rest. Takes one SDK.",
+@given.resume(
+    OUTPUT,
+    "Resume an interrupted run, given by its id or folder: keep what was measured, ask the rest."
+    " Takes one SDK.",
 )
 @json_file
 @html

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from memconform.cli.run_options import RunOptions
+from memconform.cli.run import RunOptions
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS

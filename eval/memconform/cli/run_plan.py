@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
+from memconform.cli.run import EXISTING_BRAIN, RunOptions
 from memconform.cli.sdks import ALL, OF_ONE_SDK, UNCLAIMED, every_sdk, require_distinct_names
 from memconform.cli.values import (
     configure_runner,

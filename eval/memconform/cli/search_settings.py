@@ -45,7 +45,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
     for name in comma_separated([options.modes]):
         if name not in list(Mode):
             raise UsageError(
-                f"--modes {name} is not a mode",
+                f"--mode {name} is not a mode",
                 code="bad_mode",
                 hint=nearest(name, [m.value for m in Mode]) or f"modes are {', '.join(Mode)}",
             )
@@ -82,7 +82,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
                     " need a hybrid mode, kernel one that compares vectors",
                 )
     if not combinations:
-        raise UsageError("--modes is empty", code="bad_mode", hint="write --modes bm25,hybrid")
+        raise UsageError("--mode is empty", code="bad_mode", hint="write --mode bm25,hybrid")
     return combinations
 
 

@@ -1,13 +1,13 @@
 """`memconform wmb`."""
 
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import DAEMONS, OUTPUT, Group, option
-from memconform.cli.judge_options import JUDGE, call_options, panel_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -21,22 +21,48 @@ from memconform.cli.options import (
     upstream,
     writable_file,
 )
-from memconform.cli.wmb_options import WmbRunOptions, WmbScoreOptions
 from memconform.contract.names import Mode
+from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.wmb_names import Part
 from memconform.errors import ExitCode
 
 _BENCHMARK = "Which questions"
 _SEARCH = "How to search"
-_RULES = "Which rules"
 
-_DATA = option(
-    "--data",
-    group=_BENCHMARK,
+_DATA = given.data(
+    _BENCHMARK,
+    "The folder that holds datasets/ and documents/, or the name of the fetched source.",
     metavar="DIR|NAME",
     default="wmb100k",
-    help="The folder that holds datasets/ and documents/, or the name of the fetched source.",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WmbRunOptions:
+    """Flags of `wmb run`, under their own names."""
+
+    data: str
+    part: Part | None
+    sdk: str | None
+    adapter: Path | None
+    index: Literal["isolated", "category"] | None
+    mode: str
+    top_k: int
+    limit: int | None
+    sample: int | None
+    ids: tuple[str, ...]
+    category: tuple[str, ...]
+    seed: int
+    upstream: UpstreamKind
+    env: tuple[str, ...]
+    header: tuple[str, ...]
+    timeout: float
+    resume: str | None
+    output: Path
+    answers: str | None
+    json_file: str | None
+    quiet: bool
+    log_level: str
 
 
 @click.group(
@@ -44,12 +70,12 @@ _DATA = option(
     cls=Group,
     examples=(
         "memconform wmb run --data DIR --sdk go --answers answers.json",
-        "memconform wmb score answers.json --data DIR --official",
+        "memconform wmb run --data DIR --sdk go --limit 20",
         "memconform wmb run --data DIR --adapter my_adapter.py",
     ),
 )
 def command() -> None:
-    """Run WMB-100K against a memory system, and score the answers by both of its rules.
+    """Run WMB-100K against a memory system, for `score --rubric wmb` to score.
 
     docs/WMB.md walks through it, from the data to the table of scores.
     """
@@ -83,13 +109,7 @@ def command() -> None:
     metavar="TYPE",
     help="Ask only questions of this type, such as S1Situational. May be given several times.",
 )
-@option(
-    "--limit",
-    group=_BENCHMARK,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Ask N questions, evenly spaced.",
-)
+@given.limit(_BENCHMARK, "questions")
 @option(
     "--sample",
     group=_BENCHMARK,
@@ -115,21 +135,17 @@ def command() -> None:
 )
 @env
 @header
-@option(
-    "--mode",
-    group=_SEARCH,
+@given.mode(
+    _SEARCH,
+    "Retrieval mode of the SDK.",
     type=click.Choice([mode.value for mode in Mode]),
     default="bm25",
-    help="Retrieval mode of the SDK.",
 )
-@option(
+@given.top_k(
+    _SEARCH,
+    "Memories to request for a question; an adapter returns as many as it wants.",
     "-k",
-    "top_k",
-    group=_SEARCH,
-    type=click.IntRange(1, 1_000),
     default=10,
-    metavar="K",
-    help="Memories to request for a question; an adapter returns as many as it wants.",
 )
 @option(
     "--index",
@@ -149,12 +165,9 @@ def command() -> None:
     metavar="SECONDS",
     help="Time allowed for a request, or for a call of the adapter.",
 )
-@option(
-    "--resume",
-    group=OUTPUT,
-    metavar="RUN",
-    help="Resume an interrupted run, with the same flags again: what it measured is not asked"
-    " again.",
+@given.resume(
+    OUTPUT,
+    "Resume an interrupted run, with the same flags again: what it measured is not asked again.",
 )
 @output
 @option(
@@ -176,77 +189,3 @@ def run_command(**flags: object) -> ExitCode:
     """
     options = WmbRunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_wmb_run:run", options, extra="bench")
-
-
-@command.command(
-    "score",
-    examples=(
-        "memconform wmb score answers.json --data DIR",
-        "memconform wmb score answers.json --data DIR --official --max-cost-usd 2",
-        "memconform wmb score answers.json --data DIR --judge fake --profile readme",
-    ),
-    exit_codes={
-        ExitCode.DAEMON: "a question was lost, or a judge gave no verdict on it",
-        ExitCode.NOTHING_SELECTED: "no answer belongs to a question",
-        ExitCode.BUDGET: "the budget is spent; --resume continues",
-    },
-)
-@click.argument("answers", type=click.Path(path_type=Path))
-@_DATA
-@option(
-    "--profile",
-    group=_RULES,
-    type=click.Choice(["readme", "script", "both"]),
-    default="both",
-    help="`readme`: the rules that the benchmark states. `script`: what its score.py computes.",
-)
-@option(
-    "--errata",
-    group=_RULES,
-    metavar="none|NAME|FILE",
-    show_default="those that ship, for the public questions",
-    help="Questions that are disputed, or that no judge can decide: none, the errata that ship"
-    " (wmb), or a JSON file. Scores are shown with and without them.",
-)
-@option(
-    "--official",
-    group=JUDGE,
-    is_flag=True,
-    help="Ask the official panel: gpt-4o-mini, Claude Haiku 4.5 and Gemini 2.0 Flash, of which two"
-    " must agree.",
-)
-@partial(panel_options, judge="gpt-4o-mini")
-@option(
-    "--prompts",
-    group=JUDGE,
-    type=click.Choice(["own", "official"]),
-    default="own",
-    help="Wording of the prompt: memconform's, or that of the authors (--script).",
-)
-@option(
-    "--script",
-    group=JUDGE,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The authors' scripts/score.py, from which --prompts official reads the prompt; it is not"
-    " executed.",
-)
-@option(
-    "--resume",
-    group=JUDGE,
-    metavar="RUN",
-    help="Continue an interrupted scoring: what it judged is not asked again.",
-)
-@call_options
-@output
-@json_file
-@schema("bench.wmb.records:WmbScore")
-@quiet
-def score_command(**flags: object) -> ExitCode:
-    """Score the answers of `wmb run`, or anybody's in the benchmark's format.
-
-    Prints score, penalties, grade and accuracies by the README's rules and by the released script,
-    side by side, with the rule that makes each difference.
-    """
-    options = WmbScoreOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
-    return carry_out("execute_wmb_score:run_score", options)

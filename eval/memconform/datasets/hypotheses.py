@@ -18,7 +18,7 @@ from memconform.datasets.reasoning import strip_reasoning
 from memconform.datasets.rows import reason_of, text
 
 _HINT = 'write one {"question_id": "…", "hypothesis": "…"} a line'
-_LOG_HINT = "give the log that `memconform judge longmemeval --log` or evaluate_qa.py writes"
+_LOG_HINT = "give the log that `memconform score --log` or evaluate_qa.py writes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def open_jsonl(path: Path, name: str) -> Dataset:
                         faults.append(f"{path}:{number}: {str(error)[:_MAX_FAULT]}")
     except OSError as error:
         raise UsageError(
-            f"{path}: {error.strerror}", code="dataset_unreadable", hint="check --dataset"
+            f"{path}: {error.strerror}", code="dataset_unreadable", hint="check --data"
         ) from error
     if faults:
         count = f"{fault_count} invalid line{'s' if fault_count > 1 else ''}"

@@ -48,7 +48,7 @@ def open_dataset(reference: str) -> Dataset:
     raise UsageError(
         f"no dataset {reference!r}: neither a file nor a shipped name ({names})",
         code="dataset_missing",
-        hint=nearest(reference, known) or "give --dataset a path to a .jsonl file",
+        hint=nearest(reference, known) or "give --data a path to a .jsonl file",
     )
 
 

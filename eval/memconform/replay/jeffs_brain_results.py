@@ -1,4 +1,4 @@
-"""Results that the runner of jeffs-brain/memory (`memory eval lme run`) stored, for `lme review`.
+"""Results that the runner of jeffs-brain/memory (`memory eval lme run`) stored, for `diff`.
 
 Its file has no gold sessions, time or build. What it does not say stays unknown, and is compared
 with nothing.

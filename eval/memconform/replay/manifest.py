@@ -185,7 +185,7 @@ def _names(parts: object) -> list[str]:
 
 _DECIDED_BY = {
     "parts": "--sdk or --benchmark-mode",
-    "questions": "--sample-size, --seed or --sample-ids-file",
+    "questions": "--sample, --seed or --sample-ids-file",
     "brain": "the questions, --ingest-mode, --extract-model, --actor-project or JB_LLM_PROVIDER",
     "reader": "--actor or JB_LLM_PROVIDER",
     "judge": "--judge or JB_LLM_PROVIDER",

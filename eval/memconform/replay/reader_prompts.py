@@ -8,14 +8,14 @@ from memconform.datasets.conversations import Turn
 from memconform.llm.chat import ChatRequest, Message
 from memconform.replay.date_hints import hint_line
 from memconform.replay.evidence import CUT, evidence_text
-from memconform.scoring.reader.passages import HistoryFormat, Passage
+from memconform.scoring.reader.names import HistoryFormat, Method
+from memconform.scoring.reader.passages import Passage
 from memconform.scoring.reader.prompts import (
     DATA_NOTE,
     DATE_HINT,
     DECLINES,
     NOTES_FORM,
     NOTES_TOKENS,
-    Method,
     OwnWording,
     fence_evidence,
     question_lines,

@@ -62,7 +62,7 @@ class Unmeasured(Record):
 
 
 class LmeReview(Record):
-    """The document that `lme review --json` writes; differences are before minus after."""
+    """What `diff --json` writes of two replays; differences are before minus after."""
 
     schema_version: Literal["memconform/lme-review@1"] = REVIEW_SCHEMA
     exit_code: int

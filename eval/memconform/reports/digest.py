@@ -6,7 +6,7 @@ from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 
 _WIDTH = 100
-_JUDGE_FAILED = "memconform doctor --models, then memconform rescore RESULT to ask the judge again"
+_JUDGE_FAILED = "memconform doctor --models, then memconform score RESULT to ask the judge again"
 
 
 def failed_lines(highlights: Highlights, most: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Results of `answer`, one run for each arm, and of `judge longmemeval` and `judge locomo`, one
+"""Results of `score`: of a bench one run for each arm, of answers to LongMemEval and LoCoMo one
 for each rubric."""
 
 from collections.abc import Sequence
@@ -76,9 +76,9 @@ def read_judgements(path: Path) -> dict[str, LoadedRun]:
     report, records = read_lines_of(path, QaReport, Judgement, "judgement")
     if not report.rubrics:
         raise UsageError(
-            f"{path} has no judgements: `judge locomo` compared words alone",
+            f"{path} has no judgements: `score --rubric locomo` compared words alone",
             code="result_unreadable",
-            hint="name a judge: memconform judge locomo … --judge MODEL",
+            hint="name a judge: memconform score … --rubric locomo --judge MODEL",
         )
     return {
         rubric.name: _rubric(

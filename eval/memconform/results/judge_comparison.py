@@ -64,7 +64,7 @@ def compare_judgements(first: LoadedRun, second: LoadedRun) -> JudgeComparison:
                 f"{first.summary.run_id} and {second.summary.run_id} asked different questions",
                 code="not_one_dataset",
                 hint="judge the answers of one run anew, and compare its two results: "
-                + suggested_command("rescore", first.path, "--scorer", "judge"),
+                + suggested_command("score", first.path, "--scorer", "judge"),
             )
         if not one.verdict.expected:
             continue

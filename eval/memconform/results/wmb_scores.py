@@ -1,4 +1,4 @@
-"""Results of `wmb score` by the README's rules; the script's count rows, and no questions."""
+"""Scores of WMB-100K by the README's rules; the script's count rows, and no questions."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def read_wmb_score(path: Path) -> dict[str, LoadedRun]:
         raise UsageError(
             f"{path} has no outcomes by the README's rules",
             code="result_unreadable",
-            hint="write it again: memconform wmb score … --profile both --resume RUN",
+            hint="write it again: memconform score … --rubric wmb --profile both --resume RUN",
         )
     answers = report.answers
     parts = [*profile.by_type.values(), *([profile.part_a] if profile.part_a else [])]

@@ -97,7 +97,7 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     """The judges, if they score."""
     strip_reasoning: bool = False
-    """Whether answers were scored without their blocks of reasoning; by `rescore` alone."""
+    """Whether answers were scored without their blocks of reasoning; by `score` alone."""
 
     def retrieval(
         self, brain: str, auto_modes: tuple[Mode, ...] | None = None

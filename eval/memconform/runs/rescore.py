@@ -161,7 +161,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
         raise UsageError(
             f"{opened.path} has changed since {earlier.header.run_id}",
             code="dataset_changed",
-            hint="to score against its current content, use --dataset " + str(opened.path),
+            hint="to score against its current content, use --data " + str(opened.path),
         )
     rows = None if settings.rows is None else frozenset(settings.rows)
     return SelectedQuestions(opened, rows, settings.questions)

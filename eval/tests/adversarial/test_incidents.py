@@ -67,7 +67,7 @@ def test_trend_shows_an_incident_in_place_of_a_rate(
     installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
     incident = _result(good_and_lost[1])["incident"]["code"]
-    ended = installed("trend", "results")
+    ended = installed("diff", "results")
     rows = [line for line in ended.out.splitlines() if "/24" in line or incident in line]
     assert len(rows) == 2
     assert "21/24" in rows[0]
@@ -78,7 +78,7 @@ def test_trend_shows_an_incident_in_place_of_a_rate(
 def test_rescore_keeps_an_incident(installed: Call, good_and_lost: tuple[Path, Path]) -> None:
     """It printed "below the floor", and no word of what had ended the run."""
     bad = _result(good_and_lost[1])
-    ended = installed("rescore", good_and_lost[1], "--floor", "0.9", "--json", "-")
+    ended = installed("score", good_and_lost[1], "--floor", "0.9", "--json", "-")
     new = json.loads(ended.out)["runs"][0]
     assert ended.code == 3
     assert (new["incident"], new["pass_rate"], new["counts"]) == (
@@ -129,5 +129,5 @@ def test_a_secret_that_is_an_answer_changes_no_score(memconform: Call, workspace
     assert marked
     assert marked == [q["id"] for q in run.result["questions"] if "(hidden)" in q["answer"]]
     # What is stored is not what was scored, so that it is not scored again.
-    again = memconform("rescore", folder, "--json", "-")
+    again = memconform("score", folder, "--json", "-")
     assert (again.code, json.loads(again.out)["runs"][0]["passed"]) == (0, 21)

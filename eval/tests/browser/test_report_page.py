@@ -104,9 +104,7 @@ def test_the_front_page_names_the_sdk_the_stage_and_leads_to_the_question(
     assert tab.texts("#h-question") == ["When do swifts leave?"]
     assert "go and ts differ at the stage order" in tab.page.inner_text("#question-page")
     assert tab.texts("#question-page mark") == ["July,"]
-    assert "memconform run --dataset birds --sdk ts --ids q4" in tab.page.inner_text(
-        "#question-page"
-    )
+    assert "memconform run --data birds --sdk ts --ids q4" in tab.page.inner_text("#question-page")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +292,15 @@ def test_ctrf_follows_the_schema_of_its_authors(tmp_path: Path, packages: Path) 
     import jsonschema  # noqa: PLC0415 - takes long to import
 
     [schema] = (packages / "ctrf" / "dist").glob("ctrf-schema-*.json")
-    command: list[str | Path] = [PROGRAM, "report", "ctrf", *_files(tmp_path), "-o", "-"]
+    command: list[str | Path] = [
+        PROGRAM,
+        "report",
+        "--format",
+        "ctrf",
+        *_files(tmp_path),
+        "-o",
+        "-",
+    ]
     written = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path).stdout
     report = json.loads(written)
     jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")))

@@ -69,7 +69,7 @@ def answer(memconform: Call, bench: str, *flags: object) -> tuple[Ended, dict[st
         given = (*given, "--reader", "fake")
     if "--judge" not in given:
         given = (*given, "--judge", "fake")
-    ended = memconform("answer", bench, *given, "--json", "answers.json")
+    ended = memconform("score", bench, *given, "--json", "answers.json")
     file = ended.folder / "answers.json"
     if not file.exists():
         return ended, {}

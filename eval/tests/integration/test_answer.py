@@ -264,7 +264,7 @@ def test_a_data_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.chdir(data.parent)
     flags = ("--top-k", "1", "--reader", "fake", "--judge", "fake")
     with pytest.raises(UsageError, match="changed while it was read"):
-        cli(["answer", bench, *flags], standalone_mode=False)
+        cli(["score", bench, *flags], standalone_mode=False)
 
 
 def test_answers_are_judged_again_by_another_rubric(
@@ -274,8 +274,8 @@ def test_answers_are_judged_again_by_another_rubric(
     assert ended.code == 0, ended.err
     file = ended.folder / "answers" / "oracle.jsonl"
     assert len(file.read_text().splitlines()) == _QUESTIONS
-    flags = ("--hypotheses", file, "--data", data, "--judge", "fake", "--rubric", "strict")
-    ended = memconform("judge", "longmemeval", *flags)
+    flags = ("--data", data, "--judge", "fake", "--rubric", "strict")
+    ended = memconform("score", file, *flags)
     assert ended.code == 0, ended.err
     assert "strict: 100.0" in ended.out
     never = (ended.folder / "answers" / "always-abstain.jsonl").read_text()
@@ -352,7 +352,7 @@ def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspac
         assert ended.code == 0, ended.err
         run = json.loads(report.read_text())["run_id"]
         given = ("--reader", "fake", "--judge", "fake", "--top-k", "3", "--json", report)
-        ended = memconform("answer", run, *given, timeout=400)
+        ended = memconform("score", run, *given, timeout=400)
         assert ended.code == 0, ended.err
         first = json.loads(report.read_text())
         assert [arm["name"].split()[0] for arm in first["arms"][:3]] == ["go", "py", "ts"]
@@ -361,7 +361,7 @@ def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspac
         assert len({_correct(first)[arm["name"]] for arm in first["arms"][:3]}) == 1
         assert _arm(first, "oracle")["without_gold"] is None
         assert _arm(first, "random-k")["without_gold"]["expected"] > 0
-        ended = memconform("answer", run, *given, timeout=400)
+        ended = memconform("score", run, *given, timeout=400)
         again = json.loads(report.read_text())
         assert _correct(again) == _correct(first)
 

@@ -40,7 +40,7 @@ def _start(
     bench: str, environment: dict[str, str], workspace: Path, *flags: str
 ) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [PROGRAM, "answer", bench, *_FLAGS, *flags],
+        [PROGRAM, "score", bench, *_FLAGS, *flags],
         cwd=workspace,
         env=environment,
         stdout=subprocess.PIPE,

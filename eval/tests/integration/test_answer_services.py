@@ -19,7 +19,7 @@ def _answers(
 ) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """The figures of each arm, and each answer with its passages and its verdict."""
     ended = memconform(
-        *("answer", run, "--reader", reader, "--judge", judge, "--top-k", "3", "--arms", arms),
+        *("score", run, "--reader", reader, "--judge", judge, "--top-k", "3", "--arms", arms),
         *("--context-tokens", "128000", "--json", "answers.json", "--quiet"),
     )
     assert ended.code == 0, ended.err

@@ -596,7 +596,7 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--system", "null", "--kernel", "inverse-l2"), "no strategy uses kernel"),
         (("--system", "null", "--modes", "semantic", "--kernel", "dot"), "tuning: kernel"),
         (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
-        (("--system", "null", "--modes", ""), "--modes is empty"),
+        (("--system", "null", "--modes", ""), "--mode is empty"),
         (("--system", "null", "--suite", "locomo"), "needs --data"),
         (("--system", "null", "--data", "x.json"), "takes no --data"),
         (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),

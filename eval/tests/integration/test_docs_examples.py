@@ -56,7 +56,7 @@ def test_the_example_of_commands_that_call_a_model(
     assert [command[:3] for command in commands] == [
         ["memconform", "datasets", "expand"],
         ["memconform", "bench", "--suite"],
-        ["memconform", "judge", "longmemeval"],
+        ["memconform", "score", "answers.jsonl"],
     ]
     with upstream_by_hand(environment, "--script", workspace / "replies.json") as url:
         variables = dict(word.split("=", 1) for word in export[1:])
@@ -103,11 +103,11 @@ def test_the_way_of_answers_from_a_data_file_to_a_table(
     assert [(command[1], "--dry-run" in command) for command in (*steps, *again)] == [
         ("datasets", False),
         ("bench", False),
-        ("answer", False),
-        ("answer", True),
-        ("answer", False),
-        ("answer", False),
-        ("judge", False),
+        ("score", False),
+        ("score", True),
+        ("score", False),
+        ("score", False),
+        ("score", False),
     ]
     content = write_questions(workspace / "small.json").read_bytes()
     run = ""
@@ -128,8 +128,8 @@ def test_the_way_of_answers_from_a_data_file_to_a_table(
             if command[1] == "bench":
                 [run] = re.findall(r"-> results/runs/([^/]+)/", ended.out)
             is_paid = "gpt-4o-2024-08-06" in command and "--dry-run" not in command
-            assert (service.calls > calls) == (is_paid or command[1] == "judge"), command
-            if command[1] == "answer" and "--dry-run" not in command:
+            assert (service.calls > calls) == (is_paid or "lenient,strict" in command), command
+            if "--reader" in command and "--dry-run" not in command:
                 assert "oracle: 100.0 (70.1 to 100.0) of 9" in ended.out
     assert "lenient: " in ended.out
     assert "strict: " in ended.out
@@ -146,7 +146,7 @@ def test_the_commands_of_the_replay(
         ["datasets", "fetch"],
         ["lme", "tri"],
         ["lme", "run"],
-        ["lme", "review"],
+        ["diff", "replay#py"],
         *[["lme", "arbitrate"]] * 3,
     ]
     write_dataset(workspace / "small.json", questions=50)

@@ -40,7 +40,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--sdk", "./sdk.toml", "--dataset", "boxes.jsonl", "--judge", "fake"),
         *("--floor", "0.0"),
     ),
-    "answer": ("{bench}", "--reader", "fake", "--judge", "fake", "--top-k", "1"),
     "bench": ("--suite", "sample", "--system", "flat-bm25", "-k", "1", "--limit", "2"),
     "cache clear": (),
     "cache info": (),
@@ -69,10 +68,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "info": (),
     "judge calibrate": ("--judge", "fake", "--dry-run"),
     "judge compare": ("first.json", "second.json"),
-    "judge locomo": ("--hypotheses", "answers.jsonl", "--data", "lme.json", "--judge", "fake"),
-    "judge longmemeval": (
-        *("--hypotheses", "answers.jsonl", "--data", "lme.json", "--judge", "fake"),
-    ),
     "judge metrics": ("retrieval.jsonl", "--data", "lme.json"),
     "lme arbitrate": ("replay/result-sdk.json",),
     "lme review": (*("--before", "replay/result-sdk.json", "--after", "replay/result-sdk.json"),),
@@ -82,33 +77,23 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "parity": ("first.json", "second.json"),
     "parity compare": ("first.json", "second.json"),
     "parity show": ("q1", "first.json", "second.json"),
-    "report annotations": ("first.json", "-o", "-"),
-    "report badge": ("first.json", "-o", "badge.json"),
-    "report csv": ("first.json", "-o", "rows.csv"),
-    "report ctrf": ("first.json", "-o", "ctrf.json"),
-    "report export": ("{bench}", "--export", "queries.csv"),
-    "report html": ("first.json", "-o", "report.html"),
-    "report junit": ("first.json", "-o", "junit.xml"),
-    "report markdown": ("first.json", "-o", "summary.md"),
-    "rescore": ("{run}", "--judge", "fake"),
-    "trend": ("results",),
+    "report": ("first.json", "-o", "report.html"),
+    "score": ("{bench}", "--reader", "fake", "--judge", "fake", "--top-k", "1"),
     "upstream": ("--addr", "127.0.0.1:0"),
     "view": ("first.json",),
     "wmb run": ("--data", "wmb", "--answers", "new.json", "--sdk", "./sdk.toml", "-k", "1"),
-    "wmb score": ("wmb.json", "--data", "wmb", "--judge", "fake"),
 }
 """A cheap call of each command; `{run}`, `{bench}`, `{conform}` are runs in the folder."""
 _PLAIN_CODES = {
     "datasets expand": 2,  # the fake model cannot generate keys
     "datasets fetch": 2,  # there is no network
     "datasets verify": 4,  # nothing was fetched
-    "judge locomo": 2,  # the file is LongMemEval's
     "judge metrics": 2,  # the log has no labels of a judge
     "lme review": 2,  # it is one result, twice
 }
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")
-_SOME = ("run", "report html", "datasets list")
+_SOME = ("run", "report", "datasets list")
 """These exercise what nearly all others use: daemons, models, folders, files, tables, charts."""
 _BLANKETS = [
     *blankets([row for row in rows() if not row.ends]),

@@ -264,9 +264,9 @@ def test_rescore_judges_stored_answers_and_compare_shows_the_differences(
         {"kind": "chat", "contains": "box7?", "reply": {"text": _WRONG}},
         {"kind": "chat", "reply": {"text": _RIGHT}},
     )
-    dry = memconform("rescore", run, "--judge", _MODEL, "--dry-run")
+    dry = memconform("score", run, "--judge", _MODEL, "--dry-run")
     assert f"judge {_MODEL}: {_QUESTIONS} calls (0 cached)" in dry.out
-    judged = memconform("rescore", run, "--judge", _MODEL, "--json", "-")
+    judged = memconform("score", run, "--judge", _MODEL, "--json", "-")
     assert judged.code == 0, judged.err
     [result] = json.loads(judged.out)["runs"]
     assert (result["scorer"], result["passed"]) == ("judge", _QUESTIONS - 1)
@@ -283,7 +283,7 @@ def test_rescore_judges_stored_answers_and_compare_shows_the_differences(
 
 def dry_flags(run: str) -> list[str]:
     """The command that prints what judging a run's answers would take."""
-    return ["rescore", run, "--judge", _MODEL, "--dry-run"]
+    return ["score", run, "--judge", _MODEL, "--dry-run"]
 
 
 def test_a_budget_that_ends_a_rescore_leaves_the_rest_unjudged(
@@ -291,7 +291,7 @@ def test_a_budget_that_ends_a_rescore_leaves_the_rest_unjudged(
 ) -> None:
     run = memconform(*run_flags, "--scorer", "exact").result["run_id"]
     service.says(_RIGHT, usage={"input": 2_000, "output": 500})
-    flags = ("rescore", run, "--judge", _MODEL, "--llm-concurrency", "1", "--json", "-")
+    flags = ("score", run, "--judge", _MODEL, "--llm-concurrency", "1", "--json", "-")
     ended = memconform(*flags, "--max-cost-usd", "0.05")
     assert ended.code == 6, ended.err
     [result] = json.loads(ended.out)["runs"]
@@ -485,7 +485,7 @@ def test_commands_at_once_share_a_cache_and_leave_each_others_upstreams_alone(
     """Upstreams of fake judges had one id: each command took another's for its own and ended it."""
     run = memconform(*run_flags, "--scorer", "exact").result["run_id"]
     service.says(_RIGHT, delay_ms=50)
-    command = [PROGRAM, "rescore", run, "--judge", _MODEL, "--judge", "fake", "--quiet"]
+    command = [PROGRAM, "score", run, "--judge", _MODEL, "--judge", "fake", "--quiet"]
     processes = [
         subprocess.Popen(command, cwd=workspace, env=environment, stderr=subprocess.PIPE)
         for _ in range(3)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memconform.cli import lazy
-from memconform.cli.run_options import SCENARIO_NAMES
+from memconform.cli.run import SCENARIO_NAMES
 from memconform.errors import UsageError
 from memconform.measuring.scenarios import SCENARIOS
 from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable
@@ -127,20 +127,21 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
     [
         ("bench", ("bench", "--system", "null")),
         ("fuzz", ("fuzz", "--sdk", "py", "--sdk", "go")),
-        ("qa", ("judge", "locomo", "--hypotheses", "a", "--data", "b")),
+        ("qa", ("score", "answers.jsonl", "--rubric", "locomo", "--data", "b")),
     ],
 )
 def test_a_command_names_its_missing_extra(
     workspace: Path, environment: dict[str, str], extra: str, args: tuple[str, ...]
 ) -> None:
+    for name in ("answers.jsonl", "a", "b"):
+        (workspace / name).write_text("{}\n")
     ended = call(workspace, environment, *args)
     assert (ended.code, ended.out) == (2, "")
     assert f"extra_missing: {extra} needs " in ended.err
     assert f"try: pip install 'memconform[{extra}]'" in ended.err
     assert len(ended.err.splitlines()) == 2
     for shown in ("--help", "--schema"):
-        group = ("locomo",) if args[0] == "judge" else ()
-        ended = call(workspace, environment, args[0], *group, shown)
+        ended = call(workspace, environment, args[0], shown)
         assert ended.code == 0, ended.err
 
 

@@ -95,10 +95,10 @@ def test_a_taken_port_is_named(script: Script) -> None:
     [
         ({"SKIP_EXTRACT": "1"}, "no_brain: "),
         ({"SKIP_EXTRACT": "yes"}, "SKIP_EXTRACT=yes is refused: it is neither 0 nor 1"),
-        ({"SAMPLE_SIZE": "few"}, "'--sample-size': 'few'"),
+        ({"SAMPLE_SIZE": "few"}, "'--sample': 'few'"),
         ({"SAMPLE_SIZE": "4"}, "bad_selection: a sample of 4 cannot be drawn from 3 questions"),
         ({"MAX_COST": "-1"}, "'--max-cost-usd': -1.0"),
-        ({"RETRIEVAL_MODE": "psychic"}, "'--retrieval-mode': 'psychic'"),
+        ({"RETRIEVAL_MODE": "psychic"}, "'--mode': 'psychic'"),
         ({"UPSTREAM": "sideways"}, "'--upstream': 'sideways'"),
         ({"INGEST_MODE": "osmosis"}, "'--ingest-mode': 'osmosis'"),
         ({"CONCURRENCY": "0"}, "'--concurrency': 0"),

@@ -26,9 +26,9 @@ from memconform.datasets.locomo import CATEGORIES
 from memconform.scoring.answer_text import locomo_f1
 from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.official_prompts import read_official_prompts
+from memconform.scoring.reader.names import Method
 from memconform.scoring.reader.official_prompts import OfficialWording, read_script_texts
 from memconform.scoring.reader.passages import retrieved_passages
-from memconform.scoring.reader.prompts import Method
 from tests.conftest import CHECKOUT
 
 DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))

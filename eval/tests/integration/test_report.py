@@ -27,13 +27,13 @@ def results(workspace: Path) -> Path:
 def test_each_format_is_written_to_a_file_and_to_standard_output(
     memconform: Callable[..., Ended], workspace: Path, results: Path, form: str
 ) -> None:
-    ended = memconform("report", form, "results", "-o", "out")
+    ended = memconform("report", "--format", form, "results", "-o", "out")
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
     assert lines == ["go and py are identical on 2 questions of birds, ask-basic, bm25", "-> out"]
     written = (workspace / "out").read_text()
     assert written
-    piped = memconform("report", form, results / "runs" / "run-go", "run-py", "-o", "-")
+    piped = memconform("report", "--format", form, results / "runs" / "run-go", "run-py", "-o", "-")
     assert piped.code == 0, piped.err
     assert "-> " not in piped.out
     if form in ("csv", "annotations"):
@@ -44,7 +44,7 @@ def test_annotations_on_standard_output_are_commands(
     memconform: Callable[..., Ended], results: Path
 ) -> None:
     del results
-    out = memconform("report", "annotations", "results", "-o", "-").out
+    out = memconform("report", "--format", "annotations", "results", "-o", "-").out
     assert out.startswith("::notice title=memconform::go and py are identical")
 
 
@@ -54,12 +54,14 @@ def test_the_json_formats_follow_their_schemas(
     import jsonschema  # noqa: PLC0415 - takes long to import
 
     for form in ("ctrf", "badge"):
-        schema = json.loads(memconform("report", form, "--schema").out)
-        jsonschema.validate(json.loads(memconform("report", form, results, "-o", "-").out), schema)
+        schema = json.loads(memconform("report", "--format", form, "--schema").out)
+        jsonschema.validate(
+            json.loads(memconform("report", "--format", form, results, "-o", "-").out), schema
+        )
 
 
 def test_an_unknown_result_is_named(memconform: Callable[..., Ended], workspace: Path) -> None:
-    ended = memconform("report", "html", "nothing", "-o", "out.html")
+    ended = memconform("report", "--format", "html", "nothing", "-o", "out.html")
     assert ended.code == 2
     assert "no result 'nothing'" in ended.err
     assert not (workspace / "out.html").exists()
@@ -68,7 +70,7 @@ def test_an_unknown_result_is_named(memconform: Callable[..., Ended], workspace:
 def test_a_file_that_cannot_be_written_is_refused_at_once(
     memconform: Callable[..., Ended], results: Path
 ) -> None:
-    ended = memconform("report", "html", results, "-o", "no/such/folder.html")
+    ended = memconform("report", "--format", "html", results, "-o", "no/such/folder.html")
     assert ended.code == 2
     assert "cannot be written" in ended.err
 
@@ -79,14 +81,14 @@ def test_no_result_is_replaced_by_its_report(
     path = write_run(workspace / "go.json", "go", _ROWS)
     before = path.read_bytes()
     for flags in (("go.json", "-o", "./go.json"), ("go.json", "-o", str(path))):
-        ended = memconform("report", "markdown", *flags)
+        ended = memconform("report", "--format", "markdown", *flags)
         assert ended.code == 2
         assert "would replace" in ended.err
     assert path.read_bytes() == before
 
 
 def test_a_full_disk_is_no_bug_of_ours(memconform: Callable[..., Ended], results: Path) -> None:
-    ended = memconform("report", "csv", results, "-o", "/dev/full")
+    ended = memconform("report", "--format", "csv", results, "-o", "/dev/full")
     assert ended.code == 70
     assert "Traceback" not in ended.err
     assert "/dev/full" in ended.err
@@ -96,7 +98,7 @@ def test_a_report_without_an_unreadable_file_of_a_folder_is_no_success(
     memconform: Callable[..., Ended], results: Path
 ) -> None:
     (results / "bad.json").write_text('{"schema_version": "memconform/fuzz-report@1"}')
-    ended = memconform("report", "junit", results, "-o", "-")
+    ended = memconform("report", "--format", "junit", results, "-o", "-")
     assert ended.code == 2
     assert "not shown: " in ended.err
     assert "bad.json" in ended.err
@@ -108,7 +110,9 @@ def test_a_baseline_makes_regressions(memconform: Callable[..., Ended], workspac
     write_run(workspace / "old.json", "go", before, run_id="old")
     later = "2026-02-01T00:00:00+00:00"
     write_run(workspace / "new.json", "go", _ROWS, run_id="new", started_at=later)
-    ended = memconform("report", "badge", "new.json", "--baseline", "old.json", "-o", "-")
+    ended = memconform(
+        "report", "--format", "badge", "new.json", "--baseline", "old.json", "-o", "-"
+    )
     badge = json.loads(ended.out)
     assert badge["isError"]
     assert badge["message"].startswith("go fails 1 question of birds")

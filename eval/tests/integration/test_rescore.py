@@ -36,7 +36,7 @@ def test_the_same_dataset_gives_the_same_scores(memconform: Call, run: Path) -> 
     old = json.loads((run / "result.json").read_text())
     copy = next((run.parents[1]).glob("20*/scripted.json"))
     for name in (run.name, str(run), str(run / "result.json"), str(copy)):
-        ended = memconform("rescore", name, "--json", "-")
+        ended = memconform("score", name, "--json", "-")
         assert ended.code == 0, ended.err
         new = _report(ended)
         assert new["provenance"]["rescored_from"] == run.name
@@ -51,7 +51,7 @@ def test_a_corrected_expectation_counts_and_an_outage_remains(
     mended = dataset.with_name("mended.jsonl")
     text = dataset.read_text().replace('["word2x"]', '["elsewhere"]')
     mended.write_text(text.replace('["word3x"]', '["elsewhere"]'))
-    ended = memconform("rescore", run, "--dataset", mended, "--json", "-")
+    ended = memconform("score", run, "--data", mended, "--json", "-")
     new = _report(ended)
     assert ended.code == new["exit_code"] == 1
     assert (new["counts"]["correct"], new["counts"]["incorrect"]) == (9, 2)
@@ -60,19 +60,19 @@ def test_a_corrected_expectation_counts_and_an_outage_remains(
     assert {question["first_hit"] for question in new["questions"]} == {None}
 
 
-@pytest.mark.capability("rescore")
+@pytest.mark.capability("score")
 def test_another_floor_can_be_applied(memconform: Call, run: Path) -> None:
-    assert memconform("rescore", run, "--floor", "0.91").code == 0
-    assert memconform("rescore", run, "--floor", "0.95").code == 3
+    assert memconform("score", run, "--floor", "0.91").code == 0
+    assert memconform("score", run, "--floor", "0.95").code == 3
 
 
 def test_rejects_a_dataset_that_changed(memconform: Call, run: Path, dataset: Path) -> None:
     lines = dataset.read_text().splitlines(keepends=True)
     dataset.write_text("".join(reversed(lines)))
-    changed = memconform("rescore", run)
+    changed = memconform("score", run)
     assert changed.code == 2
     assert "has changed since" in changed.err
-    reordered = memconform("rescore", run, "--dataset", dataset)
+    reordered = memconform("score", run, "--data", dataset)
     assert reordered.code == 2
     assert "was question 'q0' but is now 'q11'" in reordered.err
     assert list(run.parent.iterdir()) == [run]
@@ -85,7 +85,7 @@ def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run:
     proofs = [json.loads(x)["attempts"] for x in lines[: judgements[2]] if b'"proved"' in x]
     proven = max(proofs, default=0)
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[2]]) + lines[judgements[2]][:9])
-    ended = memconform("rescore", run, "--json", "-")
+    ended = memconform("score", run, "--json", "-")
     new = _report(ended)
     # Attempts that no proof of the index followed are not scored, judged or not.
     assert (new["counts"]["correct"], new["counts"]["daemon_error"]) == (proven, 3 - proven)
@@ -94,7 +94,7 @@ def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run:
 
 
 def test_rejects_what_is_not_a_run(memconform: Call, run: Path) -> None:
-    ended = memconform("rescore", run.name + "x")
+    ended = memconform("score", run.name + "x")
     assert ended.code == 2
     assert f"did you mean '{run.name}'?" in ended.err
 
@@ -109,7 +109,7 @@ def test_rejects_an_edit_that_the_scenario_cannot_measure(
     [run] = (ended.folder / "results" / "runs").iterdir()
     abstaining = dataset.read_text().replace('"expected_substrings": ["word3x"]', '"abstain": true')
     dataset.write_text(abstaining)
-    refused = memconform("rescore", run, "--dataset", dataset)
+    refused = memconform("score", run, "--data", dataset)
     assert refused.code == 2
     assert "question 'q3' now abstains" in refused.err
     assert list(run.parent.iterdir()) == [run]
@@ -126,12 +126,12 @@ def test_a_header_of_an_ordinary_word_leaves_results_readable(
     )
     assert ended.result["passed"] == 12
     [run] = (ended.folder / "results" / "runs").iterdir()
-    again = memconform("rescore", run)
+    again = memconform("score", run)
     assert again.code == 0, again.err
     assert "12/12" in again.out
 
 
 def test_the_saved_exchange_of_a_failure_is_copied(memconform: Call, run: Path) -> None:
-    new = _report(memconform("rescore", run, "--json", "-"))
+    new = _report(memconform("score", run, "--json", "-"))
     [wire] = [q["error"]["wire"] for q in new["questions"] if q["error"]]
     assert (run.parent / new["run_id"] / wire).read_bytes() == (run / wire).read_bytes()

@@ -42,4 +42,4 @@ def test_answers_of_a_bench_and_a_replay_lie_side_by_side(
     assert memconform("diff", answered, replay).code == 0
     shown = memconform("parity", "show", "q1", answered, replay)
     assert shown.code == 0, shown.err
-    assert memconform("report", "html", results[0], replay, "-o", "all.html").code == 0
+    assert memconform("report", "--format", "html", results[0], replay, "-o", "all.html").code == 0

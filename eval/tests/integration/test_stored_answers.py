@@ -84,7 +84,7 @@ def hypotheses(tmp_path: Path) -> Path:
 
 def _judge(memconform: Call, hypotheses: Path, oracle: Path, *flags: str) -> tuple[Ended, Any]:
     ended = memconform(
-        *("judge", "longmemeval", "--hypotheses", hypotheses, "--data", oracle),
+        *("score", hypotheses, "--rubric", "longmemeval", "--data", oracle),
         *("--judge", "fake", "--no-cache", "--json", "report.json", *flags),
     )
     file = ended.folder / "report.json"
@@ -275,7 +275,7 @@ def test_locomo_is_scored_by_words_and_by_judges(memconform: Call, tmp_path: Pat
     locomo.write_text(json.dumps([sample]))
     answers = {"c#0": "Orn", "c#1": "two, or 2", "c#2": "That is not mentioned."}
     path = _write(tmp_path / "h.jsonl", answers)
-    call = ("judge", "locomo", "--hypotheses", path, "--data", locomo, "--json", "report.json")
+    call = ("score", path, "--rubric", "locomo", "--data", locomo, "--json", "report.json")
     ended = memconform(*call)
     assert ended.code == 0, ended.err
     report = json.loads((ended.folder / "report.json").read_text())
@@ -559,7 +559,7 @@ def test_locomos_scores_by_words_leave_error_messages_unmeasured(
     sample = {"sample_id": "c", "conversation": conversation, "qa": rows}
     locomo.write_text(json.dumps([sample]))
     path = _write(tmp_path / "h.jsonl", {"c#0": "Orn", "c#1": "502 Bad Gateway"})
-    ended = memconform("judge", "locomo", "--hypotheses", path, "--data", locomo)
+    ended = memconform("score", path, "--rubric", "locomo", "--data", locomo)
     assert ended.code == 3
     assert "F1 not measured" in ended.out
     assert "1 of '502 Bad Gateway', the first c#1" in ended.err

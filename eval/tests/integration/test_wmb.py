@@ -38,7 +38,7 @@ def _score(memconform: Call, wmb: Path, *flags: str | Path) -> tuple[Ended, Any]
     report = wmb.with_name("score.json")
     report.unlink(missing_ok=True)
     answers = wmb.with_name("answers.json")
-    ended = memconform("wmb", "score", answers, "--data", wmb, "--json", report, *flags)
+    ended = memconform("score", answers, "--rubric", "wmb", "--data", wmb, "--json", report, *flags)
     return ended, json.loads(report.read_text()) if report.exists() else None
 
 

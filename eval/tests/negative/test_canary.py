@@ -67,8 +67,8 @@ def test_every_verb_masks_what_a_daemon_reveals(
     ended += [
         memconform("parity", first, second, "--json", "parity.json", "--markdown", "parity.md"),
         memconform("diff", first, second, "--json", "diff.json"),
-        memconform("trend", "results"),
-        memconform("rescore", first, "--json", "rescored.json"),
+        memconform("diff", "results"),
+        memconform("score", first, "--json", "rescored.json"),
         memconform("conform", "--sdk", one, "--case", "wire-wrong-method*", "--trace", *flags),
         memconform(
             "conform", "--sdk", one, "--case", "wire-unknown-route*", "--trace", "--json", "-"

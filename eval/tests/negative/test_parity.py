@@ -500,7 +500,7 @@ def test_the_same_answers_are_identical_whatever_they_took(place: _Place) -> Non
 
 def test_a_trend_has_every_run_once(place: _Place) -> None:
     first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
-    ended = place.call("trend", place.folder, "--sdk", "py", "--dataset", "lme")
+    ended = place.call("diff", place.folder, "--sdk", "py", "--dataset", "lme")
     assert ended.code == 0
     results = [json.loads(path.read_text()) for path in (first, again)]
     assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in results)
@@ -509,7 +509,7 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
     rows = [line for line in ended.out.splitlines() if build in line]
     known = {run for run in place.known("py") if "lme" in run}
     assert len(rows) == len(known)
-    assert place.call("trend", place.folder, "--sdk", "nobody").code == 4
+    assert place.call("diff", place.folder, "--sdk", "nobody").code == 4
 
 
 def _torn(result: Path, folder: Path, questions: int) -> Path:
@@ -528,7 +528,7 @@ def test_every_command_rejects_a_file_cut_between_two_questions(
     for verb in ("parity", "diff"):
         ended = place.call(verb, good, torn)
         assert (ended.code, str(torn) in ended.err) == (2, True), ended.err
-    ended = place.call("trend", tmp_path)
+    ended = place.call("diff", tmp_path)
     assert (ended.code, f"{torn} is skipped" in ended.err) == (4, True)
 
 
@@ -537,10 +537,10 @@ def test_trend_reports_two_files_that_contradict_each_other(place: _Place, tmp_p
     whole = f"{json.loads(good.read_bytes())['passed']}/"
     record, copy = tmp_path / "result.json", altered(good, tmp_path, lambda _: None)
     record.write_bytes(copy.read_bytes())
-    ended = place.call("trend", tmp_path)
+    ended = place.call("diff", tmp_path)
     assert (ended.err, ended.out.count(whole)) == ("", 1)
     altered(good, tmp_path, _each(_failed))
-    ended = place.call("trend", tmp_path)
+    ended = place.call("diff", tmp_path)
     assert f"{copy} is skipped: another file contradicts it about run" in ended.err
     assert (ended.code, ended.out.count(whole)) == (0, 1), ended.out
 
@@ -555,7 +555,7 @@ def test_reads_a_result_that_another_program_reformatted(place: _Place, tmp_path
         for sort_keys in (False, True):
             copy.write_text(json.dumps(loaded, indent=indent, sort_keys=sort_keys))
             assert place.parity(copy, again) == ours
-            assert place.call("trend", tmp_path).code == 0
+            assert place.call("diff", tmp_path).code == 0
     copy.write_text(json.dumps(loaded, indent=1)[:-2])
     for verb in ("parity", "diff"):
         ended = place.call(verb, copy, again)
@@ -565,7 +565,7 @@ def test_reads_a_result_that_another_program_reformatted(place: _Place, tmp_path
 def test_trend_skips_paths_that_are_not_files(place: _Place, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
-    ended = place.call("trend", tmp_path)
+    ended = place.call("diff", tmp_path)
     assert (ended.code, "folder.json is skipped" in ended.err) == (0, True), ended.err
 
 
@@ -710,7 +710,7 @@ def test_rejects_counts_that_do_not_match_the_questions(place: _Place, tmp_path:
             ended = place.call(verb, good, copy)
             assert (ended.code, str(copy) in ended.err) == (2, True), (begin, ended.err)
     copy.write_text(text.replace('"verdict": "incorrect"', '"verdict": "timeout"', 1))
-    ended = place.call("trend", tmp_path)
+    ended = place.call("diff", tmp_path)
     assert (ended.code, f"{copy} is skipped" in ended.err) == (4, True), ended.err
 
 

@@ -15,7 +15,8 @@ from memconform.bench.stored_rows import StoredRow
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.model import Question
 from memconform.records import Failure
-from memconform.scoring.reader.passages import Speakers, Unit, fit_passages, retrieved_passages
+from memconform.scoring.reader.names import Speakers, Unit
+from memconform.scoring.reader.passages import fit_passages, retrieved_passages
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.ratios import ratio_interval
 

@@ -409,15 +409,15 @@ class TestCommands:
         partly: Rankings = {**_hits(), "q0": None}
         later = datetime(2026, 2, 1, tzinfo=UTC)
         write_bench(tmp_path / "later.json", {_BM25: partly}, run_id="later", started=later)
-        assert self._call("trend", tmp_path) == 0
+        assert self._call("diff", tmp_path) == 0
         lines = [line for line in capsys.readouterr().out.splitlines() if "2026-" in line]
         flat, before, after, hybrid = (line.partition("2026-")[2].split() for line in lines)
         assert flat[1:5] == before[1:5] == ["100.0"] * 4
         assert (hybrid[1], hybrid[3]) == ("0.0", "0.0")
         assert after[:6] == ["02-01T00:00", "-", "-", "-", "-", "1"]
-        assert self._call("trend", tmp_path, "--sdk", "flat-bm25") == 0
+        assert self._call("diff", tmp_path, "--sdk", "flat-bm25") == 0
         assert "go bm25" not in capsys.readouterr().out
-        assert self._call("trend", tmp_path, "--sdk", "nobody") == 4
+        assert self._call("diff", tmp_path, "--sdk", "nobody") == 4
 
     @pytest.mark.usefixtures("result")
     def test_a_trend_keeps_selections_of_queries_apart(
@@ -425,7 +425,7 @@ class TestCommands:
     ) -> None:
         """Two selections of as many ids were one series, which looked like a collapse."""
         write_bench(tmp_path / "other.json", {_BM25: _hits()}, run_id="other", chosen_sha256="p")
-        assert self._call("trend", tmp_path) == 0
+        assert self._call("diff", tmp_path) == 0
         lines = [line for line in capsys.readouterr().out.splitlines() if "go bm25" in line]
         names = [line.partition("go bm25")[0].strip() for line in lines]
         assert len(names) == len(set(names)) == 2

@@ -116,7 +116,7 @@ def test_the_runs_of_the_page_about_dialects_need_no_key_and_name_their_question
     assert len(runs) == 4
     for run in runs:
         assert "--scorer exact" in run or "--scenario search-retrieve-only" in run
-        assert "--dataset smoke" in run or '--dataset "$JEFFS_BRAIN/' in run
+        assert "--data smoke" in run or '--data "$JEFFS_BRAIN/' in run
 
 
 def test_dead_links_and_anchors_are_reported(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ _EXIT_CODES = (CHECKOUT / "docs" / "EXIT-CODES.md").read_text(encoding="utf-8")
 _COLUMNS = tuple(ExitCode(number) for number in range(7))
 _GROUPS = (
     "memconform",
-    *(f"memconform {name}" for name in ("cache", "datasets", "judge", "lme", "report", "wmb")),
+    *(f"memconform {name}" for name in ("cache", "datasets", "judge", "lme", "wmb")),
 )
 _EVERYWHERE = ("usage", "ok")
 """What the page says once for all commands."""

@@ -14,8 +14,8 @@ from memconform.bench.export import exported_queries
 from memconform.bench.records import BenchReport, QueryRecord
 from memconform.bench.retrieval_log import log_entry, read_log
 from memconform.bench.stored_rows import StoredRow, load_rows
-from memconform.cli.export_options import split_export
 from memconform.cli.main import cli
+from memconform.cli.options import split_export
 from memconform.datasets.longmemeval import official_items
 from memconform.errors import ExitCode, MemconformError, UsageError
 from memconform.printing.output import echo
@@ -409,15 +409,17 @@ def test_a_path_with_an_equals_sign_is_exported_to(tmp_path: Path) -> None:
     (tmp_path / "k=v").mkdir()
     result = write_bench(tmp_path / "result.json", {("go", "bm25"): {"q1": ["q1-gold"]}})
     file = f"{tmp_path}/k=v/a=b.csv"
-    assert _call("report", "export", result, "--export", file) == 0
+    export = ("report", result, "--format", "queries", "-o")
+    assert _call(*export, file) == 0
     assert Path(file).read_text().startswith("run_id,")
-    assert _call("report", "export", result, "--export", f"{tmp_path}/missing/k=v.csv") == 2
+    assert _call(*export, f"{tmp_path}/missing/k=v.csv") == 2
 
 
 def test_csv_and_jsonl_have_every_query(tmp_path: Path) -> None:
     path = write_bench(tmp_path / "result.json", _ROWS)
     files = tmp_path / "q.csv", tmp_path / "q.jsonl"
-    assert _call("report", "export", path, "--export", files[0], "--export", files[1]) == 0
+    for file in files:
+        assert _call("report", path, "--format", "queries", "-o", file) == 0
     lines = [json.loads(line) for line in files[1].read_text().splitlines()]
     table = list(csv.DictReader(files[0].read_text().splitlines()))
     assert len(lines) == len(table) == 6
@@ -448,7 +450,7 @@ def test_another_file_is_not_exported(
 ) -> None:
     _, report, _ = bench("--system", "oracle")
     result = f"results/runs/{report.run_id}"
-    export = ("report", "export", result, "--export", "longmemeval=log.jsonl")
+    export = ("report", result, "--format", "retrieval-log", "-o", "log.jsonl")
     assert _call(*export) == 0
     (tmp_path / "log.jsonl").unlink()
     data.write_text(data.read_text().replace("bread", "dough"))
@@ -461,6 +463,6 @@ def test_only_longmemeval_has_a_retrieval_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_bench(tmp_path / "result.json", _ROWS)
-    log = f"longmemeval={tmp_path / 'log'}"
-    assert _call("report", "export", f"{path}#null", "--export", log) == 2
+    log = ("--format", "retrieval-log", "-o", tmp_path / "log")
+    assert _call("report", f"{path}#null", *log) == 2
     assert "needs a longmemeval file, not memini" in capsys.readouterr().err

@@ -226,6 +226,17 @@ def test_an_older_pair_of_names_works_and_is_not_shown() -> None:
         ("memconform fuzz", "--output", "--into"),
         ("memconform mutate", "--sdk", "--against"),
         ("memconform run", "--reverify", "--reproof/--no-reproof"),
+        ("memconform run", "--data", "--dataset"),
+        ("memconform score", "--data", "--dataset"),
+        ("memconform diff", "--data", "--dataset"),
+        ("memconform bench", "--mode", "--modes"),
+        ("memconform lme tri", "--data", "--dataset"),
+        ("memconform lme run", "--mode", "--retrieval-mode"),
+        ("memconform lme run", "--sample", "--sample-size"),
+        ("memconform lme run", "--top-k", "--actor-topk"),
+        ("memconform lme run", "--candidate-k", "--actor-candidatek"),
+        ("memconform lme run", "--rerank-top-n", "--actor-rerank-topn"),
+        ("memconform conform findings", "--show", "--limit"),
     ],
 )
 def test_renamed_options(path: str, name: str, older: str) -> None:
@@ -234,6 +245,18 @@ def test_renamed_options(path: str, name: str, older: str) -> None:
     assert renamed.aliases == (older,)
     shown = _command(path).get_help(_CONTEXTS[path])
     assert not [alias for alias in older.split("/") if alias in shown]
+
+
+def test_a_flag_means_the_same_in_every_command() -> None:
+    """`-k`, `--modes`, `--retrieval-mode` and `--sample-size` were names of what others had."""
+    helps: dict[str, set[str]] = {}
+    for path in _CONTEXTS:
+        for param in _command(path).params:
+            for name in ("--limit", "--resume"):
+                if isinstance(param, Option) and name in param.opts and name not in param.aliases:
+                    helps.setdefault(name, set()).add(str(param.help).split()[0])
+    assert helps["--limit"] == {"Ask"}
+    assert helps["--resume"] == {"Resume", "Continue"}
 
 
 def test_every_lazily_imported_name_exists() -> None:

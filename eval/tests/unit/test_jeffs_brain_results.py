@@ -83,7 +83,7 @@ def _write(path: Path, questions: list[dict[str, Any]], /, **fields: Any) -> Pat
 
 def _review(before: Path, after: Path, *flags: str) -> tuple[ExitCode, LmeReview]:
     target = after.with_name("review.json")
-    args = ["lme", "review", "--before", str(before), "--after", str(after)]
+    args = ["diff", str(before), str(after)]
     code = cli([*args, "--json", str(target), "--quiet", *flags], standalone_mode=False)
     return code, LmeReview.model_validate_json(target.read_bytes())
 
@@ -233,7 +233,7 @@ def test_every_result_in_its_checkout_can_be_compared(tmp_path: Path) -> None:
         assert read is not None
         target = tmp_path / "review.json"
         others = [other for other in results if other != path]
-        args = ["--before", str(path), "--after", str(others[0]), "--json", str(target)]
-        cli(["lme", "review", *args, "--quiet", "--across-rubrics"], standalone_mode=False)
+        args = [str(path), str(others[0]), "--json", str(target)]
+        cli(["diff", *args, "--quiet", "--across-rubrics"], standalone_mode=False)
         report = LmeReview.model_validate_json(target.read_bytes())
         assert report.overall.compared + len(report.only_before) == len(read.questions)

@@ -249,7 +249,7 @@ def test_a_review_uses_overrides_only_if_asked(tmp_path: Path) -> None:
     before = write_lme(tmp_path / "before" / "result-go.json", judged_questions())
     after = write_lme(tmp_path / "after" / "result-go.json", judged_questions())
     run_arbitrate(after, "--by", "Ada", keys="c\nc\nq\n")
-    compare = ["lme", "review", "--before", str(before), "--after", str(after), "--json", "-"]
+    compare = ["diff", str(before), str(after), "--json", "-"]
     runner = CliRunner()
     plain, overruled = (
         json.loads(runner.invoke(cli, [*compare, *flags], standalone_mode=False).stdout)
@@ -272,8 +272,8 @@ def test_an_overruled_abstention_is_one_in_a_review(tmp_path: Path) -> None:
         for name in ("before", "after")
     ]
     run_arbitrate(files[1], "--by", "Ada", keys="c\n")
-    flags = ["--before", str(files[0]), "--after", str(files[1]), "--overrides", "--json", "-"]
-    ended = CliRunner().invoke(cli, ["lme", "review", *flags], standalone_mode=False)
+    flags = [str(files[0]), str(files[1]), "--overrides", "--json", "-"]
+    ended = CliRunner().invoke(cli, ["diff", *flags], standalone_mode=False)
     [fix] = json.loads(ended.stdout)["fixes"]
     assert (fix["before"], fix["after"]) == ("abstain_incorrect", "abstain_correct")
 

@@ -31,7 +31,7 @@ def _questions(wrong: int = 0, **fields: Any) -> list[LmeQuestion]:
 
 def _review(before: Path, after: Path, *flags: str) -> tuple[ExitCode, LmeReview]:
     target = after.with_name("review.json")
-    args = ["lme", "review", "--before", str(before), "--after", str(after)]
+    args = ["diff", str(before), str(after)]
     code = cli([*args, "--json", str(target), *flags], standalone_mode=False)
     report = LmeReview.model_validate_json(target.read_bytes())
     assert report.exit_code == code

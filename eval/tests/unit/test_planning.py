@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from memconform.cli import run_plan
-from memconform.cli.run_options import RunOptions
+from memconform.cli.run import RunOptions
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select

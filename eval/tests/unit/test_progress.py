@@ -327,4 +327,4 @@ def test_a_judge_that_failed_is_one_cause_with_advice() -> None:
     highlights.add(question("q", QuestionStatus.JUDGE_ERROR, error=failure))
     [cause] = failed_lines(highlights)
     assert cause.startswith("q: judge_error: llm_bad_reply: it has no 'choices'\n    try: ")
-    assert "rescore" in cause
+    assert "memconform score" in cause

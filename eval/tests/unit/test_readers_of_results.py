@@ -1,6 +1,7 @@
 """Every reader of results, with what every verb writes: it works, or says what the file is."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,14 +122,14 @@ _SCORED = {"compared": True, "shown": True}
 VERBS = {
     "run": Verb(_run, **_SCORED),
     "run --json": Verb(_run_report, shown=True),
-    "rescore": Verb(_run, **_SCORED),
     "bench": Verb(_bench, compared=True, shown=True, exported=True),
-    "answer": Verb(_answer, **_SCORED),
-    "judge longmemeval": Verb(_longmemeval, **_SCORED),
-    "judge locomo": Verb(_locomo, **_SCORED),
+    "score": Verb(_run, **_SCORED),
+    "score --reader": Verb(_answer, **_SCORED),
+    "score --rubric longmemeval": Verb(_longmemeval, **_SCORED),
+    "score --rubric locomo": Verb(_locomo, **_SCORED),
+    "score --rubric wmb": Verb(_wmb_score, **_SCORED),
     "lme run": Verb(_lme, **_SCORED),
     "lme tri": Verb(_lme, **_SCORED),
-    "wmb score": Verb(_wmb_score, **_SCORED),
     "wmb run": Verb(_only_named("wmb-run@1")),
     "conform": Verb(_conform, shown=True),
     "mutate": Verb(lambda folder: _document(folder, mutation_report("killed")), shown=True),
@@ -138,7 +139,7 @@ VERBS = {
     "judge calibrate": Verb(_only_named("calibration@1")),
     "judge compare": Verb(_only_named("judge-comparison@1")),
     "judge metrics": Verb(_only_named("qa-metrics@1")),
-    "lme review": Verb(_only_named("lme-review@1")),
+    "diff --across-rubrics": Verb(_only_named("lme-review@1")),
     "lme arbitrate": Verb(_only_named("lme-arbitration@1")),
     "datasets expand": Verb(_only_named("expansion@1")),
 }
@@ -146,16 +147,19 @@ VERBS = {
 
 NO_RESULTS = {
     *("conform lint", "datasets benchmark", "datasets info", "info", "upstream"),
-    *("report badge", "report ctrf"),
+    "report",
 }
 """Commands with a schema of what is no result: of data, of the installation, and of reports."""
 
 COMPARERS = ("parity compare", "parity show", "diff")
 FORMATS = ("html", "junit", "ctrf", "csv", "markdown", "annotations", "badge")
-READERS = (*COMPARERS, "trend", "view", "report export", *(f"report {name}" for name in FORMATS))
+READERS = (
+    *(*COMPARERS, "diff of a folder", "view"),
+    *(f"report --format {name}" for name in (*FORMATS, "queries")),
+)
 
 
-_ASKED = {"judge-locomo": "conv-0#0", "wmb-score": "daily_life.S1Situational.0"}
+_ASKED = {"locomo": "conv-0#0", "wmb": "daily_life.S1Situational.0"}
 """By folder, a question that its results have."""
 
 
@@ -181,9 +185,11 @@ def test_the_table_has_every_verb_and_every_reader() -> None:
     }
     assert writing - NO_RESULTS <= set(VERBS)
     assert {name.partition(" --")[0] for name in VERBS} <= set(leaves)
-    reports = {name for name in leaves if name.startswith("report ")}
-    assert reports == {name for name in READERS if name.startswith("report ")}
-    assert set(READERS) <= set(leaves)
+    [form] = [param for param in leaves["report"].params if "--format" in param.opts]
+    assert isinstance(form.type, click.Choice)
+    # A retrieval log is of one row, and of LongMemEval alone (`test_export.py`).
+    assert set(form.type.choices) == {*FORMATS, "queries", "retrieval-log"}
+    assert {re.split(" --| of ", name)[0] for name in READERS} <= set(leaves)
 
 
 def _invoke(*arguments: str) -> tuple[int, str]:
@@ -205,16 +211,15 @@ def _read(
             return _invoke("parity", "show", name, first, second)
         case "parity compare" | "diff":
             return _invoke(*reader.split(), first, second, "--quiet")
-        case "trend":
-            return _invoke("trend", str(results[0].parent))
+        case "diff of a folder":
+            return _invoke("diff", str(results[0].parent))
         case "view":
             # The page is made when it is asked for.
             monkeypatch.setattr(execute_view, "create_app", lambda _o, report, **_: report())
             monkeypatch.setattr("uvicorn.Server.run", lambda _, sockets: sockets[0].close())
             return _invoke("view", first, second)
-        case "report export":
-            file = str(folder / "queries.csv")
-            return _invoke("report", "export", first, "--export", file)
+        case "report --format queries":
+            return _invoke(*reader.split(), first, "-o", str(folder / "queries.csv"))
         case _:
             return _invoke(*reader.split(), first, second, "-o", str(folder / "report"))
 
@@ -228,15 +233,15 @@ def test_each_reader_takes_what_a_verb_writes_or_says_what_it_is(
     (tmp_path / "out").mkdir()
     for reader in READERS:
         works = {
-            "report export": table.exported,
-            **dict.fromkeys((*COMPARERS, "trend"), table.compared),
+            "report --format queries": table.exported,
+            **dict.fromkeys((*COMPARERS, "diff of a folder"), table.compared),
         }.get(reader, table.shown)
         if (verb, reader) == ("bench", "parity show"):
             works = False
         code, output = _read(reader, results, tmp_path / "out", monkeypatch)
         if works:
             assert code == 0, (reader, output)
-        elif reader == "trend":
+        elif reader == "diff of a folder":
             assert (code, "no matching result" in output) == (4, True), reader
         else:
             assert code == 2, (reader, output)

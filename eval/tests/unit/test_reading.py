@@ -11,6 +11,7 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest, Message, Usage
 from memconform.llm.replies import cut_fault
+from memconform.scoring.reader.names import Method
 from memconform.scoring.reader.official_prompts import OfficialWording, read_script_texts
 from memconform.scoring.reader.passages import (
     BYTES_PER_TOKEN,
@@ -20,7 +21,7 @@ from memconform.scoring.reader.passages import (
     passage_text,
     retrieved_passages,
 )
-from memconform.scoring.reader.prompts import DECLINES, Method, OwnWording
+from memconform.scoring.reader.prompts import DECLINES, OwnWording
 from memconform.upstream.extractive import complete
 from memconform.upstream.reader_prompt import read_prompt
 

@@ -17,8 +17,9 @@ from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
+from memconform.scoring.reader.names import Method
 from memconform.scoring.reader.passages import Passage
-from memconform.scoring.reader.prompts import DECLINES, Method, OwnWording
+from memconform.scoring.reader.prompts import DECLINES, OwnWording
 
 _NAME = ModelName("openai", "gpt-4o-2024-08-06")
 _TRAITS = Prices.load().traits(_NAME)

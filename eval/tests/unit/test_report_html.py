@@ -215,8 +215,8 @@ def test_numbers_that_json_has_not_are_text() -> None:
          ["run", "--sdk", "/x/plant/sdk.toml"]),
         (["run", "--sdk", "my/daemon/sdk.toml", "--ids", "a"], "mine",
          ["run", "--sdk", "my/daemon/sdk.toml"]),
-        (["rescore", "RUN"], "go",
-         ["run", "--dataset", "birds.jsonl", "--scenario", "ask-basic", "--mode", "bm25", "--sdk",
+        (["score", "RUN"], "go",
+         ["run", "--data", "birds.jsonl", "--scenario", "ask-basic", "--mode", "bm25", "--sdk",
           "go"]),
     ],
 )  # fmt: skip

@@ -54,7 +54,7 @@ _AUTHORS = {
 }
 """What three commands and four flags need, and nobody else."""
 _LIMITS: dict[str, tuple[int, set[str]]] = {
-    "cli.main": (15, _RUNNING | _MEASURING | {"client", "contract", "datasets", "reports"}),
+    "cli.main": (16, _RUNNING | _MEASURING | {"client", "contract", "datasets", "reports"}),
     "cli.execute_run": (180, _MEASURING),
     "cli.execute_conform": (145, _RUNNING | _MEASURING - {"conformance"}),
     "cli.execute_fuzz": (175, _RUNNING | {"bench", "replay", "results"}),
@@ -64,7 +64,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.execute_bench": (230, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.datasets": (92, _AUTHORS | {"llm"}),
     "cli.execute_lme": (291, {"conformance", "fuzzing", "oracle"}),
-    "cli.diff": (125, _MEASURING - {"results"} | {"upstream"}),
+    "cli.execute_diff": (125, _MEASURING - {"results"} | {"upstream"}),
     "cli.info": (65, _RUNNING | _MEASURING | {"client", "reports"}),
 }
 """How many modules of memconform a verb imports at most, a twentieth above today's number, and the

@@ -12,8 +12,7 @@ from memconform.llm.records import ModelSettings
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
-from memconform.scoring.reader.passages import HistoryFormat, Speakers, Unit
-from memconform.scoring.reader.prompts import Method
+from memconform.scoring.reader.names import HistoryFormat, Method, Speakers, Unit
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader
 

@@ -29,7 +29,7 @@ def read_judgements(path: Path, settings: QaSettings) -> dict[tuple[str, str], J
         Judgement,
         settings,
         lambda line: QaJournalHeader.model_validate_json(line).settings,
-        verbs="`judge longmemeval` or `judge locomo`",
+        verbs="`score` of such answers",
         same="the data, the hypotheses, --errata, --partial, the rubrics with their prompts, and"
         " the judges",
     )

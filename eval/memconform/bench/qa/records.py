@@ -190,7 +190,7 @@ class KeyFile(Record):
 
 
 class QaReport(HostOrigin, ReportHeader):
-    """The document that `judge longmemeval --json` and `judge locomo --json` write."""
+    """The document that `score --json` writes of such answers."""
 
     schema_version: Literal["memconform/qa-report@1"] = QA_SCHEMA
     run_id: str

@@ -27,7 +27,7 @@ def read_verdicts(path: Path, settings: WmbSettings) -> dict[tuple[str, str], Wm
         WmbVerdict,
         settings,
         lambda line: WmbJournalHeader.model_validate_json(line).settings,
-        verbs="`wmb score`",
+        verbs="`score --rubric wmb`",
         same="the questions, the answers, the prompts and the judges",
     )
     return {(each.question, each.memories): each for each in records if each.status.measured}

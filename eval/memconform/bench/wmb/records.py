@@ -45,7 +45,7 @@ class WmbRun(HostOrigin, ReportHeader):
     answers_sha256: str
     rows: int
     lost: list[LostQuestion]
-    """Questions that were not measured; `wmb score` makes bounds of them."""
+    """Questions that were not measured; `score` makes bounds of them."""
     not_asked: list[str]
     """Questions of the benchmark that were not selected."""
     documents: int
@@ -143,7 +143,7 @@ class AnswersFile(Record):
 
 
 class WmbScore(HostOrigin, ReportHeader):
-    """The document that `wmb score --json` writes."""
+    """The document that `score --rubric wmb --json` writes."""
 
     schema_version: Literal["memconform/wmb-score@1"] = SCORE_SCHEMA
     run_id: str

@@ -71,7 +71,7 @@ class CtrfResults(_CtrfRecord):
 
 
 class CtrfReport(_CtrfRecord):
-    """The document that `report ctrf` writes."""
+    """The document that `report --format ctrf` writes."""
 
     report_format: Literal["CTRF"] = Field(default="CTRF", alias="reportFormat")
     spec_version: Literal["0.0.0"] = Field(default="0.0.0", alias="specVersion")

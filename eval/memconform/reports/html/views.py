@@ -185,7 +185,7 @@ def repeat_command(summary: RunSummary) -> list[str]:
         # The name of a file is not where it is.
         path = summary.provenance.dataset_path
         dataset = summary.dataset if summary.dataset in shipped() or not path else path
-        command = ["run", "--dataset", dataset, "--scenario", summary.scenario]
+        command = ["run", "--data", dataset, "--scenario", summary.scenario]
         command += ["--mode", summary.mode]
     kept, sdks = _without_selection(command)
     reference = summary.provenance.sdk_reference or _reference(summary.sdk, sdks)

@@ -191,7 +191,6 @@ def unreadable(path: Path, excerpt: str) -> UsageError:
     return UsageError(
         f"{path} is not a result that a report can show",
         code="result_unreadable",
-        hint="give results of run, bench, answer, judge, lme, wmb score, conform, mutate, fuzz or"
-        " parity",
+        hint="give results of run, bench, score, lme, conform, mutate, fuzz or parity",
         excerpt=excerpt,
     )

@@ -15,8 +15,9 @@ from typing import Final, Literal
 from memconform.datasets.conversations import Turn
 from memconform.datasets.released_script import ReleasedScript, template_fields
 from memconform.llm.chat import ChatRequest, Message
-from memconform.scoring.reader.passages import HistoryFormat, Passage
-from memconform.scoring.reader.prompts import Method, require_no_echo
+from memconform.scoring.reader.names import HistoryFormat, Method
+from memconform.scoring.reader.passages import Passage
+from memconform.scoring.reader.prompts import require_no_echo
 
 FUNCTION: Final = "prepare_prompt"
 _SUMMARY: Final = "session_summary"

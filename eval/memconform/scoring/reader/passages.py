@@ -3,15 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
-
-Unit = Literal["turn", "round", "session"]
-"""What is shown of a retrieved turn: the turn, the turn with its reply, or its whole session."""
-Speakers = Literal["all", "user"]
-HistoryFormat = Literal["text", "json"]
+from memconform.scoring.reader.names import HistoryFormat, Speakers, Unit
 
 BYTES_PER_TOKEN = 4
 """A rough figure for English, by the tokenizers of 2024; a budget in tokens is one in bytes."""

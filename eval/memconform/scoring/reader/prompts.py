@@ -12,9 +12,8 @@ from typing import Literal, Protocol
 
 from memconform.datasets.conversations import Turn
 from memconform.llm.chat import REPAIR, ChatRequest, Message, fence_line
-from memconform.scoring.reader.passages import HistoryFormat, Passage, passage_text
-
-Method = Literal["direct", "con", "con-separate"]
+from memconform.scoring.reader.names import HistoryFormat, Method
+from memconform.scoring.reader.passages import Passage, passage_text
 
 PROMPT_VERSION = "reader-1"
 """Changed with every change of the wording: cached replies are of a version."""

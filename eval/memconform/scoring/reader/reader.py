@@ -9,8 +9,9 @@ from typing import TypeVar
 from memconform.llm.accounting import CallTotals, Reply
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
+from memconform.scoring.reader.names import Method
 from memconform.scoring.reader.passages import Passage
-from memconform.scoring.reader.prompts import Method, Wording, require_no_echo
+from memconform.scoring.reader.prompts import Wording, require_no_echo
 
 _Value = TypeVar("_Value")
 

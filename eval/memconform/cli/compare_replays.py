@@ -1,8 +1,8 @@
-"""Executes `lme review`."""
+"""What `memconform diff` does with two results of the replay."""
 
 from pathlib import Path
 
-from memconform.cli.lme_review import ReviewOptions
+from memconform.cli.diff import INCONCLUSIVE, ReviewOptions, limit_of
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.output import echo
@@ -20,7 +20,7 @@ def run(options: ReviewOptions) -> ExitCode:
     Raises:
         UsageError: if a result cannot be read, or the two cannot be compared.
     """
-    files = [find_result_file(reference) for reference in (options.before, options.after)]
+    files = [find_result_file(reference) for reference in (options.first, options.second)]
     if files[0].resolve() == files[1].resolve():
         raise UsageError(
             f"{files[0]} was given twice", code="one_run_twice", hint="give two results"
@@ -29,7 +29,12 @@ def run(options: ReviewOptions) -> ExitCode:
     report = review(before, after, across_rubrics=options.across_rubrics)
     codes = [ExitCode(report.exit_code)]
     undecided = report.overall.verdict is ParityVerdict.INCONCLUSIVE
-    if options.fail_on == "inconclusive" and undecided:
+    if INCONCLUSIVE in options.fail_on and undecided:
+        codes.append(ExitCode.INCONCLUSIVE)
+    if "regression" in options.fail_on and report.regressions:
+        codes.append(ExitCode.FAILED)
+    if any(limit_of(condition, INCONCLUSIVE) for condition in options.fail_on):
+        # A result of the replay has no timings to compare.
         codes.append(ExitCode.INCONCLUSIVE)
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:

@@ -1,13 +1,11 @@
-"""`memconform trend`."""
+"""What `memconform diff` does with more than two results, or with a folder of them."""
 
 from pathlib import Path
 from typing import TypeVar
 
-import click
-
 from memconform.bench.records import BenchReport
 from memconform.bench.stored_rows import is_bench_report, read_report
-from memconform.cli.commands import Command, option
+from memconform.cli.diff import TrendOptions
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import show_bench_trend
@@ -15,46 +13,23 @@ from memconform.reports.difference import show_trend
 from memconform.reports.progress import StepProgress
 from memconform.results.references import is_scored, read_subjects
 from memconform.runs.results import RunSummary
+from memconform.storage.folders import find_result
 
-_RUNS = "Which runs"
 _Result = TypeVar("_Result")
 
 
-@click.command(
-    "trend",
-    cls=Command,
-    examples=("memconform trend", "memconform trend results --sdk go --dataset lme"),
-    exit_codes={ExitCode.NOTHING_SELECTED: "no result found"},
-)
-@click.argument(
-    "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default="results",
-)
-@option(
-    "--sdk",
-    group=_RUNS,
-    multiple=True,
-    metavar="NAME",
-    help="Show only this SDK, baseline of a bench, or arm of `answer`. May be given several times.",
-)
-@option(
-    "--dataset",
-    group=_RUNS,
-    multiple=True,
-    metavar="SET",
-    help="Show only this dataset, or suite of a bench. May be given several times.",
-)
-def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
-    """Show how results changed over dates and versions.
+def run(options: TrendOptions) -> ExitCode:
+    """Show results in the order of their start, by dataset, scenario, mode and SDK.
 
-    FOLDER holds results of `run`, `bench`, `answer`, `judge` and `lme`, at any depth. By default it
-    is `results`.
+    Raises:
+        NothingSelectedError: if there is none (`nothing_selected`).
+        UsageError: if a RESULT does not exist (`unknown_run`).
     """
+    sdk, dataset = options.sdk, options.dataset
     summaries: dict[str, RunSummary] = {}
     benches: dict[str, BenchReport] = {}
     # Read result.json before its copies, so that the copies count as duplicates.
-    paths = sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p))
+    paths = sorted(_files(options), key=lambda p: (p.name != "result.json", p))
     with StepProgress("reading results", len(paths)) as step:
         for path in paths:
             step.advance()
@@ -81,15 +56,26 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     ]
     if not runs and not selected:
         raise NothingSelectedError(
-            f"no matching result in {folder}",
+            f"no matching result in {', '.join(options.results)}",
             code="nothing_selected",
-            hint="give the folder of --output, or check --sdk and --dataset",
+            hint="give the folder of --output, or check --sdk and --data",
         )
     if runs:
         show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
     if selected:
         show_bench_trend(selected)
     return ExitCode.OK
+
+
+def _files(options: TrendOptions) -> set[Path]:
+    """Result files, and those of folders at any depth."""
+    files: set[Path] = set()
+    for reference in options.results:
+        path = Path(reference)
+        files |= (
+            set(path.rglob("*.json")) if path.is_dir() else {find_result(options.output, reference)}
+        )
+    return files
 
 
 def _summaries(path: Path) -> list[RunSummary]:

@@ -1,4 +1,4 @@
-"""`memconform lme review` and `memconform lme arbitrate`."""
+"""`memconform lme arbitrate`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,88 +6,12 @@ from typing import Literal
 
 import click
 
-from memconform.cli.commands import OUTPUT, SCORING, Command, option
+from memconform.cli.commands import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import json_file, markdown, schema, writable
+from memconform.cli.options import json_file, schema, writable
 from memconform.errors import ExitCode
 
 _VERDICTS = "Verdicts"
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewOptions:
-    """Flags of `lme review`."""
-
-    before: str
-    after: str
-    overrides: bool
-    across_rubrics: bool
-    fail_on: str | None
-    json_file: str | None
-    markdown: str | None
-    quiet: bool
-
-
-@click.command(
-    "review",
-    cls=Command,
-    examples=(
-        "memconform lme review --before OLD/result-go.json --after NEW/result-go.json",
-        "memconform lme review --before OLD#go --after NEW#go --json -",
-    ),
-    exit_codes={
-        ExitCode.FAILED: "significantly fewer right answers after",
-        ExitCode.USAGE: "usage, or results that cannot be compared",
-        ExitCode.DAEMON: "a question was not measured in one of the results",
-        ExitCode.NOTHING_SELECTED: "no question was measured in both",
-        ExitCode.INCONCLUSIVE: "inconclusive with --fail-on inconclusive",
-    },
-)
-@option(
-    "--before",
-    group=SCORING,
-    required=True,
-    metavar="RESULT",
-    help="The earlier result: result-<sdk>.json, a folder that holds one, or FOLDER#SDK; also a"
-    " result of `memory eval lme run` of jeffs-brain/memory.",
-)
-@option(
-    "--after",
-    group=SCORING,
-    required=True,
-    metavar="RESULT",
-    help="The later result, in the same ways.",
-)
-@option(
-    "--overrides",
-    group=SCORING,
-    is_flag=True,
-    help="Use human verdicts (`lme arbitrate`) instead of the judge's, in both results.",
-)
-@option(
-    "--across-rubrics",
-    group=SCORING,
-    is_flag=True,
-    help="Compare results that were judged by different rubrics, such as those of two runners."
-    " What differs may then be the judges alone.",
-)
-@option(
-    "--fail-on",
-    group=SCORING,
-    type=click.Choice(["inconclusive"]),
-    help="Exit 5 if the comparison decides nothing.",
-)
-@json_file
-@markdown
-@schema("replay.review_records:LmeReview")
-@option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
-def review_command(**flags: object) -> ExitCode:
-    """Compare two results of the replay question by question: regressions, fixes, categories.
-
-    Both must be of the same data and judged by the same rubric; all other differences in settings
-    are listed. Questions that one of them did not measure are named, and count for neither.
-    """
-    return carry_out("execute_lme_review:run", ReviewOptions(**flags))  # type: ignore[arg-type] # click has checked every flag
 
 
 @dataclass(frozen=True, slots=True)

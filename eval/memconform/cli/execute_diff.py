@@ -1,0 +1,67 @@
+"""What `memconform diff` does with two results."""
+
+from collections.abc import Sequence
+
+from memconform.cli.diff import DiffOptions
+from memconform.cli.lazy import carry_out
+from memconform.cli.result_kinds import BenchDiffOptions, are_benches
+from memconform.cli.targets import json_target
+from memconform.errors import ExitCode, gravest
+from memconform.printing.output import echo
+from memconform.reports.difference import diff_banner, show_difference
+from memconform.reports.progress import StepProgress
+from memconform.results.loaded_runs import method_lines
+from memconform.results.references import load_pair
+from memconform.results.run_diff import DiffReport, diff_runs
+
+
+def run(options: DiffOptions) -> ExitCode:
+    """Compare two results and report; those of `bench` row by row.
+
+    Raises:
+        UsageError: if a result cannot be read, or the two cannot be compared.
+    """
+    limits = options.limits()
+    pair = (options.first, options.second)
+    if are_benches(pair, options.output, bench_only=(options.metric, options.view)):
+        rows = (*pair, options.output, options.metric, options.view)
+        bench = BenchDiffOptions(*rows, limits, options.seed, options.json_file, options.quiet)
+        return carry_out("compare_benches:diff", bench)
+    one, other = load_pair(*pair, options.output)
+    for line in () if options.quiet else method_lines((one, other)):
+        echo(f"  {line}", err=True)
+    with StepProgress("comparing", other.summary.total, quiet=options.quiet) as step:
+        report = diff_runs(one, other, seed=options.seed, on_row=step.advance)
+    code = gravest(limit_codes(report, limits))
+    report = report.model_copy(update={"exit_code": code})
+    if not options.quiet:
+        show_difference(report)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(report)
+    echo(diff_banner(report), err=options.json_file == "-")
+    return code
+
+
+def limit_codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]:
+    """How `--fail-on` ends: a ratio of latency each, or None for regressions."""
+    if report.incidents:
+        return [ExitCode.DAEMON]
+    if report.contrast.compared == 0:
+        return [ExitCode.NOTHING_SELECTED]
+    codes = []
+    for limit in limits:
+        if limit is None:
+            failed = bool(report.regressions)
+            # A question that was not measured may hide a regression.
+            if report.not_measured:
+                codes.append(ExitCode.INCONCLUSIVE)
+        else:
+            done = report.latency.get("done")
+            failed = done is not None and done.ratio.low > limit
+            # A question that was not measured may be the one that took too long.
+            if done is None or report.not_measured or done.questions < report.contrast.compared:
+                codes.append(ExitCode.INCONCLUSIVE)
+        if failed:
+            codes.append(ExitCode.FAILED)
+    return codes
