@@ -14,8 +14,8 @@ from memconform.scoring.statuses import QuestionStatus
 from tests.browser.conftest import Open, Tab, violations
 from tests.program import PROGRAM
 from tests.run_results import question, write_run
-from tests.unit.test_report_exports import HOSTILE
-from tests.unit.test_report_overview import conform_file
+from tests.unit.reports.test_report_exports import HOSTILE
+from tests.unit.reports.test_report_overview import conform_file
 
 _ROWS = [
     question("q1", text="Where is the heron?"),
