@@ -1,19 +1,20 @@
 """Generates the keys, events or ranges of a benchmark with a language model."""
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
+from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.haystacks import Item
 from memconform.errors import UsageError
-from memconform.llm.accounting import dollars
+from memconform.llm.accounting import CallTotals, dollars
 from memconform.llm.calls import Model
-from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Usage
+from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.longmemeval.keys import EVIDENCE
 from memconform.longmemeval.names import Kind
 from memconform.longmemeval.prompts import (
@@ -104,14 +105,7 @@ class Expansion:
     values: dict[str, JsonValue] = field(default_factory=dict)
     failures: list[ExpansionFailure] = field(default_factory=list)
     served: Counter[str] = field(default_factory=Counter)
-    cached: int = 0
-    usage: Usage = field(default_factory=lambda: Usage(0, 0))
-    cost: int = 0
-
-    def charge(self, usage: Usage | None, cost: int) -> None:
-        self.cost += cost
-        if usage is not None:
-            self.usage = Usage(self.usage.input + usage.input, self.usage.output + usage.output)
+    calls: CallTotals = field(default_factory=CallTotals)
 
     def report(self, calls: Calls, model: Model) -> ExpansionReport:
         benchmark = calls.benchmark
@@ -127,11 +121,11 @@ class Expansion:
             prompt_sha256=prompt_digest(calls.kind),
             names=len(self.values),
             empty=sum(value in ([], {}) for value in self.values.values()),
-            cached=self.cached,
+            cached=self.calls.cached,
             failures=sorted(self.failures, key=lambda failure: failure.name),
-            input_tokens=self.usage.input,
-            output_tokens=self.usage.output,
-            cost_usd=dollars(self.cost),
+            input_tokens=self.calls.input_tokens,
+            output_tokens=self.calls.output_tokens,
+            cost_usd=dollars(self.calls.cost),
         )
 
 
@@ -148,46 +142,31 @@ async def generate(
         UsageError: if the benchmark is invalid.
     """
     expansion = Expansion()
-    pending = iter(calls)
-    tasks = [
-        asyncio.create_task(_work(pending, calls.kind, model, expansion, progress))
-        for _ in range(workers)
-    ]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def one(call: Call) -> None:
+        expansion.values[call.name] = await _value(call, calls.kind, model, expansion)
+        progress()
+
+    async with aclosing(work_through(iter(calls), one, workers)) as done:
+        async for _ in done:
+            pass
     return expansion
 
 
-async def _work(
-    pending: Iterator[Call],
-    kind: Kind,
-    model: Model,
-    expansion: Expansion,
-    progress: Callable[[], None],
-) -> None:
-    """Make calls until none is left; several workers share them."""
-    for call in pending:
-        try:
-            reply = await model.ask(call.request, partial(parse_expansion, kind))
-        except HaltingError as error:
-            expansion.charge(error.usage, error.cost)
-            raise
-        except LlmError as error:
-            expansion.charge(error.usage, error.cost)
-            expansion.values[call.name] = None
-            failure = ExpansionFailure(name=call.name, code=error.code, message=error.message)
-            expansion.failures.append(failure)
-            progress()
-            continue
-        expansion.values[call.name] = reply.value
-        expansion.charge(reply.usage, reply.cost)
-        expansion.cached += reply.cached
-        expansion.served[reply.served_model] += 1
-        progress()
+async def _value(call: Call, kind: Kind, model: Model, expansion: Expansion) -> JsonValue:
+    try:
+        reply = await model.ask(call.request, partial(parse_expansion, kind))
+    except HaltingError as error:
+        expansion.calls.add(error)
+        raise
+    except LlmError as error:
+        expansion.calls.add(error)
+        failure = ExpansionFailure(name=call.name, code=error.code, message=error.message)
+        expansion.failures.append(failure)
+        return None
+    expansion.calls.add(reply)
+    expansion.served[reply.served_model] += 1
+    return reply.value
 
 
 def file_rows(calls: Calls, values: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
