@@ -99,7 +99,7 @@ quiet = option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summar
 _KINDS: Mapping[str, tuple[str, type]] = {
     "runs": ("two results", DiffOptions),
     "replays": ("two results of lme", ReviewOptions),
-    "trend": ("more than two results", TrendOptions),
+    "trend": ("more than two results, or a folder", TrendOptions),
 }
 """What is compared: the name, and the flags by the fields of their options."""
 
@@ -159,7 +159,7 @@ def command(context: click.Context, /, results: tuple[str, ...], **flags: Any) -
 
     RESULT is a result file, a run's folder or a run id of `run`, `score`, `bench` or `lme`;
     `#SUBJECT` behind one selects an arm, a rubric, an SDK or a row. More than two, or a folder of
-    results (by default `results`), are shown as a trend.
+    results (by default that of --output), are shown as a trend.
     """
     for condition in flags["fail_on"]:
         limit_of(condition, INCONCLUSIVE)
@@ -170,7 +170,7 @@ def command(context: click.Context, /, results: tuple[str, ...], **flags: Any) -
     chosen = {key: value for key, value in flags.items() if key in values}
     match kind:
         case "trend":
-            trend = TrendOptions(results=results or ("results",), **chosen)
+            trend = TrendOptions(results=results or (str(flags["output"]),), **chosen)
             return carry_out("execute_trend:run", trend)
         case "replays":
             review = ReviewOptions(first=results[0], second=results[1], **chosen)

@@ -1,21 +1,26 @@
 """What `memconform diff` does with more than two results, or with a folder of them."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from memconform.bench.records import BenchReport
-from memconform.bench.stored_rows import is_bench_report, read_report
+from memconform.bench.records import BenchReport, Row
+from memconform.bench.stored_rows import is_bench_report, load_rows, read_report, row_label
 from memconform.cli.diff import TrendOptions
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import show_bench_trend
 from memconform.reports.difference import show_trend
 from memconform.reports.progress import StepProgress
-from memconform.results.references import is_scored, read_subjects
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.references import is_scored, load_results, read_subjects
 from memconform.runs.results import RunSummary
-from memconform.storage.folders import find_result
+from memconform.storage.folders import ROW_MARK, find_result, result_files, split_reference
 
 _Result = TypeVar("_Result")
+_Summaries = dict[str, RunSummary]
+_Benches = dict[str, BenchReport]
+"""A report of one row each, by the row's address."""
 
 
 def run(options: TrendOptions) -> ExitCode:
@@ -23,36 +28,27 @@ def run(options: TrendOptions) -> ExitCode:
 
     Raises:
         NothingSelectedError: if there is none (`nothing_selected`).
-        UsageError: if a RESULT does not exist (`unknown_run`).
+        UsageError: if a RESULT that is no folder does not exist (`unknown_run`), or holds no scored
+            answers and no bench (`result_unreadable`).
     """
     sdk, dataset = options.sdk, options.dataset
-    summaries: dict[str, RunSummary] = {}
-    benches: dict[str, BenchReport] = {}
-    # Read result.json before its copies, so that the copies count as duplicates.
-    paths = sorted(_files(options), key=lambda p: (p.name != "result.json", p))
-    with StepProgress("reading results", len(paths)) as step:
-        for path in paths:
-            step.advance()
-            try:
-                if is_bench_report(path):
-                    report = read_report(path)
-                    _add(benches, report.run_id, report, path)
-                for summary in _summaries(path):
-                    _add(summaries, summary.run_id, summary, path)
-            except (UsageError, OSError) as error:
-                _report_skipped(
-                    path, error.message if isinstance(error, UsageError) else error.strerror
-                )
+    summaries: _Summaries = {}
+    benches: _Benches = {}
+    folders = [Path(each) for each in options.results if Path(each).is_dir()]
+    _read_folders(folders, summaries, benches)
+    for reference in options.results:
+        if not Path(reference).is_dir():
+            _read_named(reference, options.output, summaries, benches)
     runs = [
         summary
         for summary in summaries.values()
         if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset)
     ]
     selected = [
-        report.model_copy(update={"rows": rows})
+        report
         for report in benches.values()
         if (not dataset or not {report.suite, report.source.format}.isdisjoint(dataset))
-        and (rows := [row for row in report.rows if not sdk or row.system in sdk])
+        and (not sdk or report.rows[0].system in sdk)
     ]
     if not runs and not selected:
         raise NothingSelectedError(
@@ -67,27 +63,55 @@ def run(options: TrendOptions) -> ExitCode:
     return ExitCode.OK
 
 
-def _files(options: TrendOptions) -> set[Path]:
-    """Result files, and those of folders at any depth."""
-    files: set[Path] = set()
-    for reference in options.results:
-        path = Path(reference)
-        files |= (
-            set(path.rglob("*.json")) if path.is_dir() else {find_result(options.output, reference)}
-        )
-    return files
+def _read_folders(folders: list[Path], summaries: _Summaries, benches: _Benches) -> None:
+    """Read the results in folders at any depth; other files are skipped."""
+    files = {file for folder in folders for file in folder.rglob("*.json")}
+    # Read result.json before its copies, so that the copies count as duplicates.
+    paths = sorted(files, key=lambda p: (p.name != "result.json", p))
+    with StepProgress("reading results", len(paths)) as step:
+        for path in paths:
+            step.advance()
+            try:
+                if is_bench_report(path):
+                    report = read_report(path)
+                    _add_rows(benches, report, report.rows, path)
+                elif is_scored(path):
+                    _add_runs(summaries, read_subjects(path), path)
+            except (UsageError, OSError) as error:
+                _report_skipped(
+                    path, error.message if isinstance(error, UsageError) else error.strerror
+                )
 
 
-def _summaries(path: Path) -> list[RunSummary]:
-    """The subjects of a result; none of a file of another kind, or of a report without answers."""
-    if not is_scored(path):
-        return []
-    runs = read_subjects(path).values()
-    for run in runs:
+def _read_named(reference: str, output: Path, summaries: _Summaries, benches: _Benches) -> None:
+    """Read the result that `RESULT[#SUBJECT]` names, of which nothing is skipped."""
+    name, pattern = split_reference(reference)
+    path = Path(name) if result_files(Path(name)) else find_result(output, name)
+    if not path.is_file() or not is_bench_report(path):
+        runs = load_results([reference], output)
+        _add_runs(summaries, {run.name: run for run in runs}, path)
+    elif not pattern:
+        report = read_report(path)
+        _add_rows(benches, report, report.rows, path)
+    else:
+        stored = load_rows([reference], output)
+        _add_rows(benches, stored[0].report, [each.row for each in stored], path)
+
+
+def _add_runs(summaries: _Summaries, runs: Mapping[str, LoadedRun], path: Path) -> None:
+    for run in runs.values():
         # Reading all questions validates the file.
         for _ in run.questions():
             pass
-    return [run.summary for run in runs]
+    for run in runs.values():
+        _add(summaries, run.summary.run_id, run.summary, path)
+
+
+def _add_rows(benches: _Benches, report: BenchReport, rows: Sequence[Row], path: Path) -> None:
+    """Add a report of each row, so that one that is named twice is shown once."""
+    for row in rows:
+        address = f"{report.run_id}{ROW_MARK}{row_label(row)}"
+        _add(benches, address, report.model_copy(update={"rows": [row]}), path)
 
 
 def _add(results: dict[str, _Result], run_id: str, result: _Result, path: Path) -> None:

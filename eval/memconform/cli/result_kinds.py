@@ -1,5 +1,6 @@
-"""Results to compare: whether they are of runs or of benches, and the flags for benches."""
+"""Kinds of results that verbs compare or score, and the flags of those that compare benches."""
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,8 +103,15 @@ def compared_kind(references: Sequence[str], output: Path) -> Literal["runs", "r
     """What `diff` compares: two results, two of the replay, or whatever more or folders hold.
 
     Raises:
-        UsageError: if one of two results does not exist (`unknown_run`).
+        UsageError: if one of two results does not exist (`unknown_run`), or if there is one alone
+            that is not a folder (`one_run`).
     """
+    if len(references) == 1 and not Path(references[0]).is_dir():
+        raise UsageError(
+            f"{references[0]} is a single result",
+            code="one_run",
+            hint="give another one to compare it with, or a folder of results",
+        )
     if len(references) != 2 or any(map(_is_folder_of_results, references)):
         return "trend"
     return "replays" if all(_is_replay(each, output) for each in references) else "runs"
@@ -122,7 +130,8 @@ def _is_replay(reference: str, output: Path) -> bool:
     path = find_result(output, name)
     try:
         return schema_of(path).startswith(REPLAY_SCHEMA_PREFIX)
-    except (OSError, RecursionError):
+    except (OSError, RecursionError, json.JSONDecodeError, UnicodeDecodeError):
+        # The reader of results says what is wrong with the file.
         return False
     except ValueError:
         return path.suffix == ".json"
@@ -141,8 +150,8 @@ def scored_kind(references: Sequence[str], output: Path) -> ScoredKind:
     kinds = [_scored_kind(reference, output) for reference in references]
     if len(kinds) > 1 and set(kinds) != {"bench"}:
         raise UsageError(
-            f"{references[kinds.index('run' if 'run' in kinds else 'file')]} is no bench, and is"
-            " scored alone",
+            f"{references[kinds.index('run' if 'run' in kinds else 'file')]} is not a bench, and"
+            " is scored alone",
             code="unlike_runs",
             hint="give one run or one file at a time; only results of `bench` are read together",
         )

@@ -21,14 +21,14 @@ _FAMILY, _, _VERSION = RESULT_SCHEMA.rpartition("@")
 
 
 def find_result_file(reference: str) -> Path:
-    """Find the file of `FILE`, of a folder with one `result-<sdk>.json`, or of `FOLDER#SDK`.
+    """Find the file of `FILE` or `FILE#SDK`, of a folder with one result, or of `FOLDER#SDK`.
 
     Raises:
         UsageError: if there is none (`unknown_run`), or the folder has several (`several_results`).
     """
     name, sdk = split_reference(reference)
     path = Path(name)
-    if path.is_file() and not sdk:
+    if path.is_file() and (not sdk or path.name == f"{_PREFIX}{sdk}{_SUFFIX}"):
         return path
     files = result_files(path)
     by_sdk = {file.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): file for file in files}

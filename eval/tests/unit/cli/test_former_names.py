@@ -211,7 +211,7 @@ def test_a_flag_of_another_kind_of_result_is_refused(
         (("FILE", "--rubric", "longmemeval"), "answers to LongMemEval need --data"),
         (("FILE", "--rubric", "wmb,strict"), "--rubric wmb is used alone"),
         (("BENCH",), "a bench needs --reader"),
-        (("FILE", "BENCH"), "is no bench, and is scored alone"),
+        (("FILE", "BENCH"), "is not a bench, and is scored alone"),
         (("nothing",), "no result 'nothing'"),
     ],
 )
@@ -267,7 +267,6 @@ def test_diff_shows_what_it_is_given(
         (runs[0], replay): "execute_diff:run",
         (replay, replay.parent): "compare_replays:run",
         (*runs, replay): "execute_trend:run",
-        (runs[0],): "execute_trend:run",
         (tmp_path, tmp_path): "execute_trend:run",
         (): "execute_trend:run",
     }
@@ -313,3 +312,52 @@ def test_a_review_takes_the_conditions_of_diff(tmp_path: Path) -> None:
     refused = _call("diff", old, new, "--fail-on", "slow").exception
     assert isinstance(refused, MemconformError)
     assert refused.code == "bad_fail_on"
+
+
+def test_a_single_result_is_no_trend(tmp_path: Path) -> None:
+    """A forgotten second result ended with 0, as if nothing had changed."""
+    run = write_run(tmp_path / "go.json", "go", [question("q1")])
+    refused = _call("diff", run).exception
+    assert isinstance(refused, MemconformError)
+    assert (refused.code, refused.exit_code) == ("one_run", ExitCode.USAGE)
+
+
+def test_a_trend_skips_nothing_that_is_named(tmp_path: Path) -> None:
+    """A file that is not a result of answers was left out without a word."""
+    runs = [write_run(tmp_path / f"{sdk}.json", sdk, [question("q1")]) for sdk in ("go", "py")]
+    other = tmp_path / "other.json"
+    other.write_text('{"schema_version": "memconform/conform-report@1"}')
+    refused = _call("diff", *runs, other).exception
+    assert isinstance(refused, MemconformError)
+    assert refused.code == "result_unreadable"
+    folder = _call("diff", tmp_path)
+    assert folder.return_value == ExitCode.OK
+
+
+def test_a_trend_takes_subjects_and_rows(tmp_path: Path) -> None:
+    """`RESULT#SUBJECT` of three results was an unknown run."""
+    run = write_run(tmp_path / "go.json", "go", [question("q1")])
+    rows = {("go", "bm25"): {"q1": ["q1-gold"]}, ("py", "bm25"): {"q1": ["q1-gold"]}}
+    bench = write_bench(tmp_path / "bench.json", rows)
+    ended = _call("diff", f"{run}#go", f"{bench}#go", f"{bench}#go/bm25")
+    assert ended.return_value == ExitCode.OK, ended.exception
+    assert ended.stdout.count("go bm25") == 1
+    assert "py bm25" not in ended.stdout
+    unknown = _call("diff", run, f"{run}#go", f"{bench}#ts").exception
+    assert isinstance(unknown, MemconformError)
+    assert unknown.code == "unknown_row"
+
+
+def test_diff_shows_the_folder_of_output(tmp_path: Path) -> None:
+    """`diff --output DIR` read `results`."""
+    write_run(tmp_path / "go.json", "go", [question("q1")])
+    assert _call("diff", "--output", tmp_path).return_value == ExitCode.OK
+
+
+def test_two_broken_files_are_not_called_a_replay(tmp_path: Path) -> None:
+    broken = [tmp_path / f"{name}.json" for name in ("old", "new")]
+    for file in broken:
+        file.write_text("{")
+    refused = _call("diff", *broken).exception
+    assert isinstance(refused, MemconformError)
+    assert "is not the result of a run" in refused.message

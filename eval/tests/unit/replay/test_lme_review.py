@@ -223,6 +223,7 @@ def test_a_result_is_found_in_its_folder(tmp_path: Path) -> None:
     assert find_result_file(str(path)) == path
     assert find_result_file(str(tmp_path)) == path
     assert find_result_file(f"{tmp_path}#go") == path
+    assert find_result_file(f"{path}#go") == path
 
 
 @pytest.mark.parametrize(
