@@ -406,7 +406,7 @@ def _seconds_to_notice(folder: Path) -> float:
     )
     (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     program = str(Path(sys.executable).with_name("memconform"))
-    command = [program, "run", "--sdk", "sdk.toml", "--dataset", "set.jsonl", "--scorer", "exact"]
+    command = [program, "run", "--sdk", "sdk.toml", "--data", "set.jsonl", "--scorer", "exact"]
     command += ["--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"]
     run = subprocess.Popen(
         [*command, "--quiet"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -25,15 +25,15 @@ _ADAPTERS = _CHECKOUT / "sdks" / "adapters" / "jeffs-brain"
 SDKS = ("go", "ts", "py")
 _DATA = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
 
-_RUN = ("run", "--dataset", "smoke", "--seed-reference-brain", "--scorer", "exact", "--floor", "0")
+_RUN = ("run", "--data", "smoke", "--seed-reference-brain", "--scorer", "exact", "--floor", "0")
 _BENCH = (
     *("bench", "--suite", "locomo", "--data", "@locomo/locomo10.json", "--level", "session"),
-    *("--limit", "20", "--modes", "bm25,semantic,hybrid", "--upstream", "scripted"),
+    *("--limit", "20", "--mode", "bm25,semantic,hybrid", "--upstream", "scripted"),
 )
 COMMANDS: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "run-search": (*_RUN, "--scenario", "search-retrieve-only"),
-    "run-lme": ("run", "--dataset", "lme", "--scenario", "search-retrieve-only", "--floor", "0"),
+    "run-lme": ("run", "--data", "lme", "--scenario", "search-retrieve-only", "--floor", "0"),
     "run-hybrid-rerank": (
         *(*_RUN, "--scenario", "search-retrieve-only"),
         *("--mode", "hybrid-rerank", "--upstream", "scripted"),
@@ -47,8 +47,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Arguments of each command, before `--sdk`; `@` marks a path below the data folder."""
 TOGETHER: dict[str, tuple[str, ...]] = {
     "lme-tri": (
-        *("lme", "tri", "--dataset", "@longmemeval/longmemeval_oracle.json"),
-        *("--sample-size", "6"),
+        *("lme", "tri", "--data", "@longmemeval/longmemeval_oracle.json"),
+        *("--sample", "6"),
     ),
 }
 """Commands that compare all daemons; the same arguments for all of them."""

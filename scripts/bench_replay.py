@@ -31,7 +31,7 @@ _OF_CACHE = ("cached", "input_tokens", "output_tokens", "cost_usd")
 
 def _measure(data: Path, folder: Path) -> None:
     os.environ["JB_LLM_PROVIDER"] = "fake"
-    replay = ("lme", "tri", "--dataset", data, "--sample-size", str(_QUESTIONS), "--quiet")
+    replay = ("lme", "tri", "--data", data, "--sample", str(_QUESTIONS), "--quiet")
     first, memory = measured(folder, *replay, "--output", folder / "first", replies=True)
     second, _ = measured(folder, *replay, "--output", folder / "second", replies=True)
     resumed, _ = measured(folder, *replay, "--output", folder / "second", replies=True)

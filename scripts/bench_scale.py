@@ -67,7 +67,7 @@ def _measure_runs(folder: Path, count: int) -> tuple[Path, Path]:
     for concurrency, minimum in ((8, 300), (256, 300)):
         with null_server() as url:
             command = [_PROGRAM, "run", "--sdk", f"url:{url}", *_SEARCH]
-            command += ["--dataset", str(folder / "questions.jsonl"), "--output", str(folder)]
+            command += ["--data", str(folder / "questions.jsonl"), "--output", str(folder)]
             cost = _measure([*command, "--concurrency", str(concurrency)])
         name = f"run, {concurrency} in flight"
         report(

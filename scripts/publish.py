@@ -41,26 +41,26 @@ _WMB = ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go")
 _ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py", "--require-agreement")
 _MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
 _DATES = (
-    *("--sdk", "go", "--modes", "hybrid", "--fusion", "rrf", "-k", "1,5,10"),
+    *("--sdk", "go", "--mode", "hybrid", "--fusion", "rrf", "-k", "1,5,10"),
     *("--recency", "none,0.05,0.25", "--temporal", "none,0.4"),
     *("--pool-factor", "1", "--pool-floor", "30,50,80"),
 )
 _BENCHES = {
-    "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--modes", "bm25"),
-    "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--modes", "bm25"),
+    "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--mode", "bm25"),
+    "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--mode", "bm25"),
     "locomo-turn-minilm": (
         *_LOCOMO,
         "--level",
         "turn",
         *_ALL,
-        "--modes",
+        "--mode",
         "semantic,hybrid",
         *_MINILM,
     ),
     "locomo-session-minilm": (
         *_LOCOMO,
         *("--level", "session", "--sdk", "go"),
-        *("--modes", "semantic,hybrid", "--kernel", "inverse-l2"),
+        *("--mode", "semantic,hybrid", "--kernel", "inverse-l2"),
         *_MINILM,
     ),
     "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
@@ -72,7 +72,7 @@ _BENCHES = {
     "locomo-turn-minilm-kernels": (
         *_LOCOMO,
         *("--level", "turn", "--sdk", "go"),
-        *("--modes", "hybrid", "--kernel", "cosine,inverse-l2"),
+        *("--mode", "hybrid", "--kernel", "cosine,inverse-l2"),
         *_MINILM,
     ),
     "longmemeval-s-minilm-dates-update": (
@@ -101,7 +101,7 @@ def measure(mode: str) -> dict[str, Any]:
     """Run lme in a mode on all SDKs, and return the figures to publish."""
     with tempfile.TemporaryDirectory() as output:
         report = Path(output) / "report.json"
-        command = ["run", "--dataset", "lme", "--corpus", "lme", "--mode", mode]
+        command = ["run", "--data", "lme", "--corpus", "lme", "--mode", mode]
         command += [part for sdk in _SDKS for part in ("--sdk", sdk)]
         command += ["--scenario", "search-retrieve-only", "--scorer", "exact", "--quiet"]
         subprocess.run(
@@ -190,7 +190,7 @@ def measure_replay() -> dict[str, Any]:
     """Replay 50 questions, and return the results and their comparison: figures, no texts."""
     data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
     file = data / _S[3].removeprefix("@")
-    arguments = ("lme", "tri", "--dataset", str(file), "--sample-size", "50")
+    arguments = ("lme", "tri", "--data", str(file), "--sample", "50")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder)
         cache = {"MEMCONFORM_CACHE": str(output / "cache"), "JB_LLM_PROVIDER": "fake"}
@@ -210,7 +210,7 @@ def measure_replay() -> dict[str, Any]:
 
 def measure_run(sdk: str) -> dict[str, Any]:
     """Ask 40 questions of lme; one of the three daemons is the example that is not conformant."""
-    arguments = [*("run", "--sdk", sdk, "--dataset", "lme", "--limit", "40", "--floor", "0")]
+    arguments = [*("run", "--sdk", sdk, "--data", "lme", "--limit", "40", "--floor", "0")]
     arguments += ("--scenario", "search-retrieve-only", "--mode", "bm25")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([_PROGRAM, *arguments, "--output", folder], cwd=_CHECKOUT, check=True)

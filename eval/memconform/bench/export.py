@@ -138,7 +138,7 @@ def require_log_format(rows: int, format_name: str) -> None:
         raise _bad_export(
             f"a retrieval log has one ranking a question, but there are {rows} rows",
             "measure one system with one mode, or export one row of the result: memconform report"
-            " export RESULT#SYSTEM/STRATEGY",
+            " RESULT#SYSTEM/STRATEGY --format retrieval-log -o FILE",
         )
 
 

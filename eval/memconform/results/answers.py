@@ -55,7 +55,7 @@ def _arm(
         reader=DAEMONS_READER if arm.kind == "daemon" else reader.model,
         judge=settings.judge,
         method={
-            "verb": "answer",
+            "verb": "score of a bench",
             "level": settings.level,
             **reader.model_dump(mode="json", exclude={"model", "prompts", "seed"}),
         },
@@ -129,7 +129,7 @@ def _rubric(
         mode="-",
         reader=None,
         judge=settings.rubrics[rubric.name],
-        method={"verb": "judge", "strip_reasoning": settings.strip_reasoning},
+        method={"verb": "score of a file", "strip_reasoning": settings.strip_reasoning},
         questions=questions,
         stated=_counts(overall),
         incident=_incident(report.incident, overall),

@@ -57,7 +57,7 @@ def read_wmb_score(path: Path) -> dict[str, LoadedRun]:
         mode="-",
         reader="nobody: what was retrieved is judged",
         judge=report.settings.judge,
-        method={"verb": "wmb score", "index": answers.index},
+        method={"verb": "score of a file for WMB-100K", "index": answers.index},
         questions=[_question(outcome) for outcome in outcomes],
         stated=(expected, expected - unmeasured, sum(part.correct for part in parts)),
         incident=report.incident if unmeasured else None,

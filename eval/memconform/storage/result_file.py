@@ -95,7 +95,7 @@ WRITERS: Final = {
     ),
     "answer-report": ("score", "memconform parity, diff, report and view read it"),
     "qa-report": ("score", "memconform parity, diff, report and view read it"),
-    "qa-journal": ("score", "the --resume of the command that wrote it reads it"),
+    "qa-journal": ("score", "memconform score --resume reads it"),
     "qa-metrics": ("judge metrics", "memconform judge metrics printed what it has"),
     "calibration": ("judge calibrate", "memconform judge compare and score use it"),
     "judge-comparison": ("judge compare", _ITSELF),

@@ -37,7 +37,7 @@ def test_answers_of_a_bench_and_a_replay_lie_side_by_side(
     assert [run["name"] for run in report["runs"]] == ["scripted bm25", "scripted"]
     assert (report["questions"], report["pairs"][0]["contrast"]["compared"]) == (9, 9)
     assert report["pairs"][0]["rankings"]["compared"] == 0
-    assert "verb answer" in ended.err
+    assert "verb score of a bench" in ended.err
     assert "verb lme" in ended.err
     assert memconform("diff", answered, replay).code == 0
     shown = memconform("parity", "show", "q1", answered, replay)

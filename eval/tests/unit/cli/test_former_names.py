@@ -1,5 +1,7 @@
 """Former names of commands work for one more version, print the new one, and are listed nowhere."""
 
+import ast
+import re
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -361,3 +363,19 @@ def test_two_broken_files_are_not_called_a_replay(tmp_path: Path) -> None:
     refused = _call("diff", *broken).exception
     assert isinstance(refused, MemconformError)
     assert "is not the result of a run" in refused.message
+
+
+def test_no_message_of_the_package_names_a_former_command() -> None:
+    """The advice for a retrieval log of several rows was `memconform report export`."""
+    former = re.compile(rf"memconform\s+({'|'.join(FORMER_NAMES)})\b")
+    package = CHECKOUT / "eval" / "memconform"
+    texts = [
+        (path, node.value)
+        for path in package.rglob("*.py")
+        if path.name not in ("former_names.py", "former_commands.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert len(texts) > 1_000
+    assert [(path.name, found[0]) for path, text in texts if (found := former.search(text))] == []
+    assert former.search("memconform report" + " export RESULT#SYSTEM/STRATEGY") is not None

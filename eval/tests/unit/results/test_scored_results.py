@@ -59,7 +59,10 @@ def test_an_arm_and_a_replay_of_the_same_questions_are_compared(tmp_path: Path) 
     assert pair.rankings.compared == 0
     assert set(pair.stages) == {"deltas"}
     lines = method_lines(runs)
-    assert [line.partition(", ")[0] for line in lines] == ["go hybrid: verb answer", "go: verb lme"]
+    assert [line.partition(", ")[0] for line in lines] == [
+        "go hybrid: verb score of a bench",
+        "go: verb lme",
+    ]
 
 
 @pytest.mark.parametrize(
