@@ -77,8 +77,9 @@ async def daemon_session(
             raise
         raise cause from error
     finally:
-        folder.redact_log()
+        # In this order: the state may fill the disk, and masking writes a copy of the log.
         folder.drop_state()
+        folder.redact_log()
 
 
 async def read_version(client: ContractClient) -> Version | None:
