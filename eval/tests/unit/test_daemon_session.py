@@ -1,16 +1,23 @@
-"""What remains of a daemon once it is stopped."""
+"""What remains of a daemon, and in a daemon, once it is no longer measured."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memconform.bench.raw_http import serving
+from memconform.client.client import ContractClient
 from memconform.client.timings import Timeouts
+from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.errors import ResultsError
+from memconform.errors import DaemonError, ResultsError
+from memconform.ingest import monitor
+from memconform.ingest.documents import Document
+from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
 from memconform.storage import folders
 from tests.fakes.scripted import ScriptedDaemon
@@ -48,3 +55,57 @@ async def test_state_that_fills_the_disk_is_gone_before_the_log_is_masked(
     ):
         assert launch.state.exists()
     assert not launch.state.exists()
+
+
+class _Documents:
+    """A corpus of three documents."""
+
+    def documents(self) -> Iterator[Document]:
+        for number in range(3):
+            yield Document(f"{number}.md", f"word{number} of lorem".encode(), "text/markdown")
+
+
+@pytest.mark.parametrize(
+    ("fault", "stays", "left"),
+    [
+        ("", False, []),
+        ("", True, ["mc-b"]),
+        ("miscounts", False, []),
+        ("hangs_on_ingest", False, []),
+        ("not_searchable", False, []),
+    ],
+)
+async def test_a_brain_of_a_running_daemon_is_deleted_however_its_use_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, left: list[str], *, stays: bool
+) -> None:
+    """Those of a bench or a replay that failed or was interrupted remained there."""
+    monkeypatch.setattr(monitor, "_DEATH_SECONDS", 0)
+    created = asyncio.Event()
+
+    class _Daemon(ScriptedDaemon):
+        def _counts(self, brain_id: str) -> dict[str, Any]:
+            created.set()
+            return super()._counts(brain_id)
+
+    daemon = _Daemon(fault, "", None)
+
+    async def use(runner: UrlRunner) -> None:
+        launch = Launch(run_id="r", folder=tmp_path / "daemon")
+        async with (
+            daemon_session(
+                runner, launch, "own", connections=2, timeouts=Timeouts(), headers={}
+            ) as session,
+            open_brain(session, runner, "mc-b", _Documents(), stays=stays) as brain,
+        ):
+            await brain.prove(Mode.BM25)
+            raise InterruptedError
+
+    async with serving(daemon.answer, "127.0.0.1", 0) as port:
+        using = asyncio.ensure_future(use(UrlRunner(f"http://127.0.0.1:{port}")))
+        if fault == "hangs_on_ingest":
+            await created.wait()
+            using.cancel()
+        with pytest.raises((DaemonError, InterruptedError, asyncio.CancelledError)):
+            await using
+        async with ContractClient(f"http://127.0.0.1:{port}") as client:
+            assert list(await client.list_brains()) == left
