@@ -44,7 +44,7 @@ async def daemon_session(
 ) -> AsyncIterator[DaemonSession]:
     """Start a daemon, and stop it on exit; its log stays, and its state does not.
 
-    `folder` is where the launch says; None makes it.
+    `folder` is the launch's folder if it exists already; None creates it.
 
     Raises:
         DaemonError: if it does not start, or leaves a process behind. One that is raised in the
