@@ -100,7 +100,7 @@ class ProvenBrain:
             if cause is not error:
                 raise cause from error
             if error.code == "daemon_gone":
-                raise DaemonError(error.message, code=error.code, hint=error.hint) from error
+                raise DaemonError(error.message, code="daemon_gone", hint=error.hint) from error
             raise
 
 

@@ -1,6 +1,7 @@
 """What the verification of a brain says of a daemon that does not answer it."""
 
 import asyncio
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,12 +21,11 @@ _REFUSED = DaemonFailedError("http_500", "the database is damaged")
 class _Daemon:
     base_url = "http://127.0.0.1:1"
 
-    def __init__(self, *, dies: bool) -> None:
-        self._dies = dies
+    def __init__(self) -> None:
+        self.died = asyncio.Event()
 
     async def wait_exit(self) -> str:
-        if not self._dies:
-            await asyncio.Event().wait()
+        await self.died.wait()
         return "exit code -9"
 
     def log_tail(self) -> str:
@@ -52,12 +52,17 @@ async def test_a_daemon_that_is_gone_has_not_changed_its_index(
     is_change: bool,
 ) -> None:
     """A change takes all that was asked of the index, also what was verified before."""
-    monkeypatch.setattr(monitor, "_DEATH_SECONDS", 0.01)
+    monkeypatch.setattr(monitor, "_DEATH_SECONDS", 0)
+    daemon = _Daemon()
+    watch = DaemonMonitor(daemon)  # type: ignore[arg-type]
 
     async def verify() -> None:
+        if dies:
+            daemon.died.set()
+            with suppress(CallError):
+                await watch.call(asyncio.Event().wait())
         raise IndexChangedError("it has changed", code=code) from cause
 
-    watch: Any = DaemonMonitor(_Daemon(dies=dies))  # type: ignore[arg-type]
     unused: Any = None
     queries: Any = SimpleNamespace(verify=verify)
     brain = ProvenBrain(unused, watch, unused, queries, "b", None)
