@@ -73,14 +73,14 @@ class RetrievalJournal:
         [offset] = self._opened().append(record)
         if record.error is None:
             self._offsets[record.question] = offset
-            self._validity.measured(record.question, Place())
+            self._validity.add(record.question, Place())
             if record.redacted:
                 self._redacted[record.question] = record
 
     def state(self, statement: Statement) -> None:
         """Add whether the records of this start count; raises as `append`."""
         self._opened().append(statement)
-        self._validity.stated(statement)
+        self._validity.apply(statement)
 
     def _opened(self) -> AppendOnly:
         if self._file is None:
@@ -122,9 +122,9 @@ class RetrievalJournal:
                 match _reader().validate_json(line):
                     case ReplayRetrieval(error=None, redacted=False) as record:
                         offsets[record.question] = offset
-                        validity.measured(record.question, Place())
+                        validity.add(record.question, Place())
                     case IndexVerified() | IndexInvalidated() as statement:
-                        validity.stated(statement)
+                        validity.apply(statement)
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is damaged at byte {offset}",
