@@ -59,12 +59,13 @@ def _resumed(records: Iterable[JournalRecord]) -> ResumeState:
         match record:
             case IndexRecord():
                 indexes[record.system, record.haystack] = record
+                validity.replace_index(record.system, record.haystack)
             # What the daemon's own reader failed to answer is asked again, as a failed search is.
             case QueryRecord(error=None, answer_error=None, redacted=False):
                 queries[record.key] = record
-                validity.measured(record.key, record.place)
+                validity.add(record.key, record.place)
             case IndexVerified() | IndexInvalidated():
-                validity.stated(record)
+                validity.apply(record)
                 concerned = {each for each in indexes if record.is_of(*each)}
                 if isinstance(record, IndexVerified):
                     complete |= concerned
@@ -72,7 +73,12 @@ def _resumed(records: Iterable[JournalRecord]) -> ResumeState:
                     complete -= concerned
     return ResumeState(
         {key: index for key, index in indexes.items() if key in complete},
-        {key: query for key, query in queries.items() if validity.counts(key)},
+        {
+            key: query
+            for key, query in queries.items()
+            if validity.counts(key)
+            and not complete.isdisjoint({(query.system, query.haystack), (query.system, "")})
+        },
     )
 
 

@@ -63,11 +63,12 @@ class BenchReportBuilder:
         match record:
             case IndexRecord():
                 self._indexes[record.system, record.haystack] = record
+                self._validity.replace_index(record.system, record.haystack)
             case QueryRecord():
                 self._queries[record.key] = self._texts.put(record.key, record)
-                self._validity.measured(record.key, record.place)
+                self._validity.add(record.key, record.place)
             case IndexVerified() | IndexInvalidated():
-                self._validity.stated(record)
+                self._validity.apply(record)
 
     def halt(self, system: str, error: MemconformError) -> None:
         """Record the error that ended a system's measurements."""

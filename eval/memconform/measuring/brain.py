@@ -19,7 +19,7 @@ from memconform.ingest.documents import Corpus
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.query_verification import QueryVerification
 from memconform.ingest.seeding import FilledBrain, SeededBrain, adopted_brain, filled_brain
-from memconform.ingest.verification import IndexVerifier
+from memconform.ingest.verification import IndexChangedError, IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
 from memconform.measuring.requirements import require_strategy
 
@@ -86,10 +86,22 @@ class ProvenBrain:
         """Check that the index still holds every document.
 
         Raises:
-            DaemonError: if it does not, or the daemon is dead or stuck.
+            IndexChangedError: if it does not.
+            DaemonError: if the daemon is dead, gone or stuck, so that nobody knows.
         """
         self.require_usable()
-        await self.queries.verify()
+        try:
+            await self.queries.verify()
+        except IndexChangedError as error:
+            if not isinstance(error.__cause__, DaemonFailedError):
+                raise
+            # A dead daemon has lost nothing before: what was verified until then counts.
+            cause = await self.monitor.cause_of(error)
+            if cause is not error:
+                raise cause from error
+            if error.code == "daemon_gone":
+                raise DaemonError(error.message, code="daemon_gone", hint=error.hint) from error
+            raise
 
 
 @dataclass(frozen=True, slots=True)

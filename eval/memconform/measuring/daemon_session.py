@@ -44,7 +44,7 @@ async def daemon_session(
 ) -> AsyncIterator[DaemonSession]:
     """Start a daemon, and stop it on exit; its log stays, and its state does not.
 
-    `folder` is where the launch says; None makes it.
+    `folder` is the launch's folder if it exists already; None creates it.
 
     Raises:
         DaemonError: if it does not start, or leaves a process behind. One that is raised in the
@@ -77,8 +77,9 @@ async def daemon_session(
             raise
         raise cause from error
     finally:
-        folder.redact_log()
+        # In this order: the state may fill the disk, and masking writes a copy of the log.
         folder.drop_state()
+        folder.redact_log()
 
 
 async def read_version(client: ContractClient) -> Version | None:

@@ -40,13 +40,13 @@ class Validity(Generic[Key]):
         self._open: set[Key] = set()
         """Keys of measurements that no statement has followed yet."""
 
-    def measured(self, key: Key, place: Place) -> None:
+    def add(self, key: Key, place: Place) -> None:
         """Add a measurement; it does not count yet."""
         self._places[key] = place
         self._failures[key] = _unverified()
         self._open.add(key)
 
-    def stated(self, statement: Statement) -> None:
+    def apply(self, statement: Statement) -> None:
         """Apply a statement to the measurements before it."""
         match statement:
             case IndexVerified():
@@ -56,6 +56,16 @@ class Validity(Generic[Key]):
                 covered = {key for key, place in self._places.items() if statement.covers(*place)}
                 self._failures |= dict.fromkeys(covered, error)
         self._open -= covered
+
+    def replace_index(self, system: str, haystack: str) -> None:
+        """Note that an index is built anew: what is found of it concerns no earlier measurement."""
+        before = {
+            key
+            for key, place in self._places.items()
+            if place.system == system and haystack in ("", place.haystack)
+        }
+        self._places = {key: self._places[key] for key in self._places.keys() - before}
+        self._open -= before
 
     def failure(self, key: Key) -> Failure | None:
         """Why a measurement does not count; None if it does. Raises KeyError for an unknown one."""

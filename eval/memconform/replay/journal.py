@@ -37,7 +37,7 @@ class RetrievalJournal:
         self._header = header
         self._earlier: dict[str, tuple[Path, int]] = {}
         """Where the records are that counted when their file ended."""
-        self._places: dict[str, int] = {}
+        self._offsets: dict[str, int] = {}
         """Where they are in the file of this start."""
         self._validity = Validity[str]()
         self._redacted: dict[str, ReplayRetrieval] = {}
@@ -53,15 +53,15 @@ class RetrievalJournal:
         return question in self._earlier or self._validity.counts(str(question))
 
     def __len__(self) -> int:
-        return len(self._earlier) + sum(map(self._validity.counts, self._places))
+        return len(self._earlier) + sum(map(self._validity.counts, self._offsets))
 
     def __getitem__(self, question: str) -> ReplayRetrieval:
         """The record of a question; raises KeyError without one."""
         if question in self._redacted:
             return self._redacted[question]
         path, offset = (
-            (self._opened().path, self._places[question])
-            if question in self._places
+            (self._opened().path, self._offsets[question])
+            if question in self._offsets
             else self._earlier[question]
         )
         with path.open("rb") as file:
@@ -72,15 +72,15 @@ class RetrievalJournal:
         """Add a record; raises ResultsError if it cannot be written (`journal_unwritable`)."""
         [offset] = self._opened().append(record)
         if record.error is None:
-            self._places[record.question] = offset
-            self._validity.measured(record.question, Place())
+            self._offsets[record.question] = offset
+            self._validity.add(record.question, Place())
             if record.redacted:
                 self._redacted[record.question] = record
 
     def state(self, statement: Statement) -> None:
         """Add whether the records of this start count; raises as `append`."""
         self._opened().append(statement)
-        self._validity.stated(statement)
+        self._validity.apply(statement)
 
     def _opened(self) -> AppendOnly:
         if self._file is None:
@@ -113,7 +113,7 @@ class RetrievalJournal:
             self._file.close({"stage": "footer", "ended": ended})
 
     def _read(self, path: Path) -> None:
-        offset, places, validity = 0, dict[str, int](), Validity[str]()
+        offset, offsets, validity = 0, dict[str, int](), Validity[str]()
         try:
             for offset, line in whole_lines(path):
                 if not offset:
@@ -121,10 +121,10 @@ class RetrievalJournal:
                     continue
                 match _reader().validate_json(line):
                     case ReplayRetrieval(error=None, redacted=False) as record:
-                        places[record.question] = offset
-                        validity.measured(record.question, Place())
+                        offsets[record.question] = offset
+                        validity.add(record.question, Place())
                     case IndexVerified() | IndexInvalidated() as statement:
-                        validity.stated(statement)
+                        validity.apply(statement)
         except (OSError, ValidationError) as error:
             raise UsageError(
                 f"{path} is damaged at byte {offset}",
@@ -132,8 +132,8 @@ class RetrievalJournal:
                 hint="delete it: its questions are asked again, and no model is called for that",
             ) from error
         self._earlier |= {
-            question: (path, place)
-            for question, place in places.items()
+            question: (path, start)
+            for question, start in offsets.items()
             if validity.counts(question)
         }
 

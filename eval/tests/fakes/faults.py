@@ -192,6 +192,7 @@ STATE_FAULTS = (
     "ignores_sigterm",
     "hangs_on_ingest",
     "dies_on_ingest",
+    "dies_when_counted",
     "fell_back_lie",
     "other_requested_mode",
     "loses_document",

@@ -84,6 +84,8 @@ class ScriptedDaemon:
         self._on = on
         self._note = note
         self.searches = 0
+        self._struck = False
+        """Whether a question contained the text of `--on`."""
         self._brains: dict[str, ScriptedBrain] = {}
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
@@ -148,6 +150,8 @@ class ScriptedDaemon:
         match (request.method, rest):
             case ("GET", []) if self._fault == "brain_500":
                 await exchange.problem(500, "internal_error", "cannot count")
+            case ("GET", []) if self._fault == "dies_when_counted" and self._struck:
+                os.kill(os.getpid(), signal.SIGKILL)
             case ("GET", []):
                 other = "other" if self._fault == "other_brain" else brain_id
                 await exchange.json(self._counts(brain_id) | {"brainId": other})
@@ -189,6 +193,7 @@ class ScriptedDaemon:
 
     def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         strikes = self._strikes(query, body)
+        self._struck = self._struck or strikes
         filters = body.get("filters") or {}
         prefix = "" if self._fault == "ignores_prefix" else filters.get("pathPrefix", "")
         sessions = filters.get("sessionIds") if self._filters_sessions(query) else None

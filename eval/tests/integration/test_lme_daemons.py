@@ -310,3 +310,19 @@ def test_strange_ids_and_empty_sessions_are_retrieved_like_others(
     sessions = {hit["session"] for hit in load(workspace / "out")["questions"][0]["hits"]}
     assert "a%20b" in sessions
     assert not sessions & {"ün☃", "a b#c?"}
+
+
+def test_a_daemon_that_dies_while_it_is_verified_spoils_only_what_was_not_verified_yet(
+    memconform: Call, workspace: Path
+) -> None:
+    """Nothing was seen to be missing. Fifty answers had been proven, and were asked again."""
+    write_dataset(workspace / "lme.json", questions=51)
+    # The last question, and the verification after it.
+    rows = json.loads((workspace / "lme.json").read_text())
+    rows[-1]["question"] += " (the last one)"
+    (workspace / "lme.json").write_text(json.dumps(rows))
+    sdk = write_sdk(workspace, fault="dies_when_counted", on="(the last one)")
+    ended = memconform("lme", "run", *_FLAGS, *NO_FILTER, "--sdk", sdk)
+    assert ended.code == 3, ended.err
+    assert load(workspace / "out")["measured"] == 50
+    assert verdicts(workspace / "out")[-1] == "daemon_died"

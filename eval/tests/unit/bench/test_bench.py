@@ -523,14 +523,34 @@ def test_resume_drops_measurements_in_an_invalidated_index(tmp_path: Path) -> No
         system="go", haystack="h", error=Failure(code="brain_changed", message="m")
     )
     other = _record("q2", haystack="other")
+    index = _INDEX.model_copy(update={"haystack": "other"})
     whole = _VERIFIED.model_copy(update={"haystack": "other"})
-    journal = _journal(tmp_path / "j", other, whole, _INDEX, _record("q1"), _VERIFIED, invalidated)
+    first = (index, other, whole)
+    journal = _journal(tmp_path / "j", *first, _INDEX, _record("q1"), _VERIFIED, invalidated)
     state = load_resume_state(journal, _SETTINGS, {"go": "built"})
-    assert (state.indexes, list(state.queries)) == ({}, [("go", "bm25", "q2")])
+    assert state.indexes == {("go", "other"): index}
+    assert list(state.queries) == [("go", "bm25", "q2")]
     # Invalidating an index of all haystacks drops them all.
     everything = invalidated.model_copy(update={"haystack": ""})
-    journal = _journal(tmp_path / "k", _record("q1"), other, _VERIFIED, whole, everything)
+    journal = _journal(tmp_path / "k", *first, _INDEX, _record("q1"), _VERIFIED, everything)
     assert load_resume_state(journal, _SETTINGS, {"go": "built"}) == ResumeState()
+
+
+def test_an_index_that_changes_after_a_resume_takes_nothing_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    """Queries that were adopted, and whose index was verified, had been asked of another index."""
+    lost = IndexInvalidated(
+        system="go",
+        haystack="h",
+        strategies=["bm25"],
+        error=Failure(code="brain_changed", message="m"),
+    )
+    adopted = (_INDEX, _record("q1"), _VERIFIED)
+    journal = _journal(tmp_path / "j", *adopted, _INDEX, _record("q2"), _VERIFIED, lost)
+    state = load_resume_state(journal, _SETTINGS, {"go": "built"})
+    assert list(state.queries) == [("go", "bm25", "q1")]
+    assert state.indexes == {("go", "h"): _INDEX}
 
 
 def test_resume_drops_measurements_of_systems_that_are_not_in_the_bench(

@@ -108,26 +108,35 @@ def test_a_statement_concerns_its_index_and_mode_alone(
 ) -> None:
     validity = Validity[str]()
     for key, place in _PLACES.items():
-        validity.measured(key, place)
-    validity.stated(IndexVerified(**statement))
+        validity.add(key, place)
+    validity.apply(IndexVerified(**statement))
     assert {key for key in _PLACES if validity.counts(key)} == set(concerned)
-    validity.stated(IndexVerified(system="go"))
-    validity.stated(IndexVerified(system="py"))
+    validity.apply(IndexVerified(system="go"))
+    validity.apply(IndexVerified(system="py"))
     assert all(map(validity.counts, _PLACES))
-    validity.stated(IndexInvalidated(**statement, error=_LOST))
+    validity.apply(IndexInvalidated(**statement, error=_LOST))
     lost = {key for key in _PLACES if validity.failure(key) == _LOST}
     assert lost == set(concerned)
 
 
 def test_what_follows_a_statement_is_open_again() -> None:
     validity = Validity[str]()
-    validity.measured("1", Place())
-    validity.stated(IndexVerified())
-    validity.measured("2", Place())
+    validity.add("1", Place())
+    validity.apply(IndexVerified())
+    validity.add("2", Place())
     assert [validity.counts(key) for key in ("1", "2", "3")] == [True, False, False]
     open_failure = validity.failure("2")
     assert open_failure is not None
     assert open_failure.code == "index_not_proven"
     # Measured anew, the first is open again, too.
-    validity.measured("1", Place())
+    validity.add("1", Place())
     assert not validity.counts("1")
+
+
+def test_a_new_index_leaves_open_what_was_not_verified_in_the_old_one() -> None:
+    validity = Validity[str]()
+    for key, place in _PLACES.items():
+        validity.add(key, place)
+    validity.replace_index("go", "h")
+    validity.apply(IndexVerified(system="go"))
+    assert {key for key in _PLACES if validity.counts(key)} == {"3"}
