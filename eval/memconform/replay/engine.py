@@ -48,6 +48,7 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
     Raises:
         UsageError: if the folder holds something else, or a journal of other settings.
         ResultsError: if results cannot be written.
+        InterruptedRunError: if the iterating task is cancelled before the first part had its turn.
     """
     write_manifest(plan)
     works = [_PartWork(plan, part, f"{run_id}-{part.name}") for part in plan.parts]
@@ -91,6 +92,9 @@ async def replay(plan: ReplayPlan, run_id: str) -> AsyncGenerator[ReplayEvent, N
                 result, path = current.write()
                 results.append(result)
                 yield PartFinished(result, path)
+        if interrupted is not None and not results:
+            # No part had its turn: there is nothing to write.
+            raise interrupted
         yield _finish(plan, results, interrupted)
     finally:
         await _end(tasks)

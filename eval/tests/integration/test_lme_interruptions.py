@@ -123,6 +123,8 @@ def _require_brain(brain: Path, facts: bytes) -> None:
     [
         ("start", signal.SIGINT),
         ("extraction", signal.SIGTERM),
+        # It ended in `IndexError: tuple index out of range`, as a bug of memconform.
+        ("filling", signal.SIGINT),
         ("asking", signal.SIGINT),
         ("reading", signal.SIGTERM),
     ],
@@ -137,7 +139,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
 ) -> None:
     write_dataset(workspace / "lme.json", questions=2, sessions=2)
     note = workspace / "asked.txt"
-    fault = "hangs" if stage == "asking" else ""
+    fault = {"asking": "hangs", "filling": "stays_pending"}.get(stage, "")
     sdk = write_sdk(workspace, fault=fault, on="kayak's", note=note)
     contains = {"extraction": "errand 1-1", "reading": "kayak's hull?"}.get(stage)
     if contains is not None:
@@ -148,6 +150,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
         "start": lambda: (
             (workspace / "out" / "logs").exists() or (workspace / "out" / "ledger.sqlite").exists()
         ),
+        "filling": lambda: (workspace / "out" / "journals" / "scripted").exists(),
         "asking": lambda: note.exists() and "kayak's" in note.read_text(),
     }
     stuck: Callable[[], bool] = lambda: any(str(contains) in p for p in _prompts(service))  # noqa: E731
@@ -163,7 +166,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
         assert (result["overall_score"], result["exit_code"]) == (None, 130)
         assert result["incident"]["code"] == "interrupted"
     service.script()
-    if stage == "asking":
+    if stage in ("asking", "filling"):
         return
     again = memconform("lme", *command)
     assert again.code == 0, again.err
