@@ -32,7 +32,7 @@ def require_comparable(rows: Sequence[StoredRow]) -> None:
                 raise UsageError(
                     f"{first.address} and {other.address} {words}",
                     code="unlike_runs",
-                    hint="compare rows of one benchmark with equal options, queries and -k",
+                    hint="compare rows of one benchmark with equal options, queries and --top-k",
                 )
 
 

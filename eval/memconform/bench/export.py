@@ -132,7 +132,8 @@ def require_log_format(rows: int, format_name: str) -> None:
     """
     if format_name != "longmemeval":
         raise _bad_export(
-            f"a retrieval log needs a longmemeval file, not {format_name}", "export CSV or JSONL"
+            f"a retrieval log needs a longmemeval file, not {format_name}",
+            "write its queries: --format queries -o FILE.csv",
         )
     if rows != 1:
         raise _bad_export(

@@ -57,7 +57,11 @@ def run(options: TrendOptions) -> ExitCode:
             hint="give the folder of --output, or check --sdk and --data",
         )
     if runs:
-        show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
+        show_trend(
+            sorted(
+                runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.scorer, r.started_at)
+            )
+        )
     if selected:
         show_bench_trend(selected)
     return ExitCode.OK

@@ -295,7 +295,7 @@ def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]
         raise UsageError(
             f"{path} looks like {looks.name}, not {selected.name}",
             code="wrong_format",
-            hint=f"try --format {looks.name}",
+            hint=f"name {looks.name}: --format of bench and datasets, --rubric of score",
         )
     return Benchmark(path, selected, _resolved_options(selected, given))
 

@@ -71,6 +71,8 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
     earlier = ""
     for summary in summaries:
         what = f"{summary.sdk} {summary.dataset} {summary.scenario} {summary.mode}"
+        # Of the default scorer nothing is said; another one makes another series.
+        what += f", by {summary.scorer}" if summary.scorer != "exact" else ""
         measured = measured_questions(summary.counts)
         missing = str(summary.total - measured)
         if not measured:

@@ -103,6 +103,8 @@ def find_journal(output: Path, run: str) -> Path:
     for folder in (*folders, output / "runs" / run, *by_id):
         if (folder / JOURNAL).is_file():
             return folder / JOURNAL
+    if path.is_file():
+        require_result_of_run(path)
     for folder in (path, output / "runs" / run):
         require_result_of_run(*sorted(folder.glob("*.json")))
     runs = sorted(path.name for path in (output / "runs").glob("*"))

@@ -85,6 +85,15 @@ def test_a_run_without_measurements_prints_no_rate(
     assert why in trend
 
 
+def test_a_trend_keeps_scorers_apart(
+    unmeasured: RunSummary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """10 of 100 by a judge and 18 of 100 by words looked like an improvement."""
+    judged = unmeasured.model_copy(update={"scorer": "judge"})
+    difference.show_trend([unmeasured, judged, judged])
+    assert capsys.readouterr().out.replace("\n", " ").count("by judge") == 1
+
+
 @given(
     counts=st.dictionaries(st.sampled_from(QuestionStatus), st.integers(0, 30)),
     ended=st.booleans(),

@@ -150,7 +150,7 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
         "start": lambda: (
             (workspace / "out" / "logs").exists() or (workspace / "out" / "ledger.sqlite").exists()
         ),
-        "filling": lambda: (workspace / "out" / "journals" / "scripted").exists(),
+        "filling": (workspace / "out" / "journals" / "scripted").exists,
         "asking": lambda: note.exists() and "kayak's" in note.read_text(),
     }
     stuck: Callable[[], bool] = lambda: any(str(contains) in p for p in _prompts(service))  # noqa: E731

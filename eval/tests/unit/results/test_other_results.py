@@ -41,6 +41,14 @@ def test_a_folder_of_conform_is_no_unknown_run(
     assert caught.value.code == "unknown_run"
 
 
+def test_a_result_of_a_replay_is_no_unknown_run(tmp_path: Path) -> None:
+    """`score result-go.json` said that there was no such run."""
+    file = _written(tmp_path, "result-go.json", "memconform/lme-result@1")
+    with pytest.raises(UsageError, match="was written by `memconform lme") as caught:
+        find_journal(tmp_path, str(file))
+    assert caught.value.code == "result_unreadable"
+
+
 def test_the_journal_of_a_bench_is_no_damaged_journal(tmp_path: Path) -> None:
     journal = _written(tmp_path, "journal.jsonl", "memconform/bench-journal@1")
     with pytest.raises(UsageError, match="bench"):
