@@ -70,7 +70,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "judge compare": ("first.json", "second.json"),
     "judge metrics": ("retrieval.jsonl", "--data", "lme.json"),
     "lme arbitrate": ("replay/result-sdk.json",),
-    "lme review": (*("--before", "replay/result-sdk.json", "--after", "replay/result-sdk.json"),),
     "lme run": (*_LME, "--sdk", "./sdk.toml", "--output", "replay2"),
     "lme tri": (*_LME, "--sdk", "./sdk.toml", "--sdk", "./other.toml", "--output", "replay3"),
     "mutate": ("--list",),
@@ -89,7 +88,6 @@ _PLAIN_CODES = {
     "datasets fetch": 2,  # there is no network
     "datasets verify": 4,  # nothing was fetched
     "judge metrics": 2,  # the log has no labels of a judge
-    "lme review": 2,  # it is one result, twice
 }
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""
 _SERVING = ("upstream", "view")
