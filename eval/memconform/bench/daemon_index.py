@@ -22,7 +22,6 @@ from memconform.contract.wire import Mode
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
-from memconform.ingest.verification import IndexChangedError
 from memconform.measuring.brain import ProvenBrain
 from memconform.measuring.observation import Observation
 from memconform.measuring.requirements import require_complete
@@ -52,10 +51,12 @@ class DaemonIndex:
         the others are verified.
         """
         mode = mode or Mode.AUTO
+        brain = self.modes[mode]
         try:
-            await self.modes[mode].verify()
-        except IndexChangedError as error:
-            self.unproven[mode] = error
+            await brain.verify()
+        except DaemonError as error:
+            if brain.monitor.halted is None:
+                self.unproven[mode] = error
             raise
 
     def _proven(self, strategy: Strategy) -> ProvenBrain:

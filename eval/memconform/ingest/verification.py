@@ -28,6 +28,7 @@ _CHEAP = 100
 """Up to this many documents are all proven each time, because that takes one query."""
 _TRIES = 3
 _RETRY_SECONDS = 0.2
+_SEE_BRAIN = "check whether another run uses the brain, or a part of the daemon restarted"
 """Pause before a retry: a daemon that is briefly busy has lost nothing."""
 
 
@@ -42,6 +43,10 @@ class IndexDoubtError(Exception):
 
 class IndexChangedError(DaemonError):
     """The index is not the one that was seeded, so attempts in it are not measurements."""
+
+
+class IndexUnansweredError(DaemonError):
+    """The daemon did not answer a verification: attempts since the last one do not count."""
 
 
 @dataclass(slots=True)
@@ -77,7 +82,8 @@ class IndexVerifier:
 
         Raises:
             IndexDoubtError: if the index was, or may have been, incomplete in the meantime.
-            IndexChangedError: if it is a different index, or no longer answers.
+            IndexChangedError: if it is a different index.
+            IndexUnansweredError: if the daemon no longer answers.
         """
         await self._retry(self._require_same_counts)
         replaced = await asyncio.to_thread(self._is_replaced)
@@ -108,18 +114,19 @@ class IndexVerifier:
 
         Raises:
             IndexChangedError: if the index is no longer complete.
+            IndexUnansweredError: if the daemon no longer answers.
         """
         try:
             await wait_until_indexed(self.client, self.counts.brain_id)
             await self.verify(paths, full=True)
             if self.seeded is not None and self.proving:
                 await self._retry(self.seeded.prover.prove_all)
-        except IndexChangedError:
+        except (IndexChangedError, IndexUnansweredError):
             raise
         except (IndexDoubtError, DaemonError) as error:
             raise _changed(self.counts.brain_id, error.message, code=error.code) from error
         except CallError as error:
-            raise _unanswered(self.counts.brain_id, error) from error
+            raise _failed(self.counts.brain_id, error) from error
 
     async def _require_same_counts(self) -> None:
         current = await self.client.brain(self.counts.brain_id)
@@ -158,7 +165,7 @@ class IndexVerifier:
         return root is None or host is None or port is None or listens(root.pid, host, port)
 
     async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Call `attempt`; raises IndexChangedError if the daemon fails to answer several times."""
+        """Call `attempt`; raises IndexUnansweredError if it fails several times."""
         for retries in reversed(range(_TRIES)):
             try:
                 await attempt()
@@ -166,13 +173,13 @@ class IndexVerifier:
                 raise IndexDoubtError(error.code, error.message) from error
             except CallError as error:
                 if not retries and error.code == "unreachable":
-                    raise IndexChangedError(
+                    raise IndexUnansweredError(
                         f"nothing listens at {self.daemon.base_url} any more",
                         code="daemon_gone",
                         hint="see the daemon's own log",
                     ) from error
                 if not retries or error.code == "http_404":
-                    raise _unanswered(self.counts.brain_id, error) from error
+                    raise _failed(self.counts.brain_id, error) from error
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
@@ -201,16 +208,26 @@ def _is_alive(pid: int, created: float) -> bool:
         return False
 
 
-def _unanswered(brain: str, error: CallError) -> IndexChangedError:
-    """The error for a call that failed several times; its own code tells the cause."""
-    changed = _changed(brain, f"{error.code}: {error.message}")
-    changed.excerpt = error.body
-    return changed
+def _failed(brain: str, error: CallError) -> DaemonError:
+    """What a verification means that an answer failed; its own code tells the cause."""
+    reason = f"{error.code}: {error.message}"
+    if error.code == "http_404":
+        return _changed(brain, reason, excerpt=error.body)
+    # Nobody knows what the index is now, and nothing is said of what was verified before.
+    return IndexUnansweredError(
+        f"brain {brain!r} could not be verified: {reason}",
+        code="brain_changed",
+        hint=_SEE_BRAIN,
+        excerpt=error.body,
+    )
 
 
-def _changed(brain: str, reason: str, *, code: str = "brain_changed") -> IndexChangedError:
+def _changed(
+    brain: str, reason: str, *, code: str = "brain_changed", excerpt: str = ""
+) -> IndexChangedError:
     return IndexChangedError(
         f"brain {brain!r} changed during the run: {reason}",
         code=code,
-        hint="check whether another run uses the brain, or a part of the daemon restarted",
+        hint=_SEE_BRAIN,
+        excerpt=excerpt,
     )

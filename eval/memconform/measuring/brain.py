@@ -92,21 +92,18 @@ class ProvenBrain:
         self.require_usable()
         try:
             await self.queries.verify()
-        except IndexChangedError as error:
-            if not isinstance(error.__cause__, DaemonFailedError):
-                raise
-            # A dead daemon has lost nothing before: what was verified until then counts.
-            cause = await self.monitor.cause_of(error)
-            if cause is not error:
-                raise cause from error
-            if error.code == "daemon_gone":
-                raise DaemonError(error.message, code="daemon_gone", hint=error.hint) from error
+        except IndexChangedError:
             raise
+        except DaemonError as error:
+            # One that is dead or gone has lost nothing before: what was verified counts.
+            if error.code == "daemon_gone":
+                self.monitor.halt(error)
+            raise await self.monitor.cause_of(error) from error.__cause__
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBrain:
-    """A brain that holds as many documents as it should, and of which nothing is proven yet."""
+    """A brain with as many documents as were sent; whether they are found is not proven yet."""
 
     session: DaemonSession
     runner: SdkRunner
