@@ -34,7 +34,7 @@ def run(options: ReviewOptions) -> ExitCode:
     if "regression" in options.fail_on and report.regressions:
         codes.append(ExitCode.FAILED)
     if any(limit_of(condition, INCONCLUSIVE) for condition in options.fail_on):
-        # A result of the replay has no timings to compare.
+        echo("the latency ratio is undecided: a review of lme compares no latencies", err=True)
         codes.append(ExitCode.INCONCLUSIVE)
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:

@@ -196,6 +196,7 @@ def limit_of(condition: str, *others: str) -> float | None:
         raise UsageError(
             f"--fail-on {condition} is invalid",
             code="bad_fail_on",
-            hint="write --fail-on regression, or --fail-on latency:1.2",
+            hint="write --fail-on regression, or --fail-on latency:1.2; for two results of lme also"
+            " --fail-on inconclusive",
         )
     return limit

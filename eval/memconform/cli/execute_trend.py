@@ -28,7 +28,7 @@ def run(options: TrendOptions) -> ExitCode:
 
     Raises:
         NothingSelectedError: if there is none (`nothing_selected`).
-        UsageError: if a RESULT that is no folder does not exist (`unknown_run`), or holds no scored
+        UsageError: if a RESULT other than a folder does not exist (`unknown_run`), or has no scored
             answers and no bench (`result_unreadable`).
     """
     sdk, dataset = options.sdk, options.dataset
@@ -88,7 +88,7 @@ def _read_folders(folders: list[Path], summaries: _Summaries, benches: _Benches)
 
 
 def _read_named(reference: str, output: Path, summaries: _Summaries, benches: _Benches) -> None:
-    """Read the result that `RESULT[#SUBJECT]` names, of which nothing is skipped."""
+    """Read the result that `RESULT[#SUBJECT]` names; one that cannot be read is an error."""
     name, pattern = split_reference(reference)
     path = Path(name) if result_files(Path(name)) else find_result(output, name)
     if not path.is_file() or not is_bench_report(path):

@@ -229,8 +229,8 @@ official = option(
     "--official",
     group=ANSWERS,
     is_flag=True,
-    help="WMB-100K: ask its own panel, gpt-4o-mini, Claude Haiku 4.5 and Gemini 2.0 Flash, of which"
-    " two must agree.",
+    help="WMB-100K: ask its own panel (gpt-4o-mini, Claude Haiku 4.5, Gemini 2.0 Flash); two of the"
+    " three must agree.",
 )
 resume = given.resume(
     ANSWERS, "Continue an interrupted scoring: what it judged is not asked again."

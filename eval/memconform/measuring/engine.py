@@ -32,7 +32,7 @@ class Measurement(Generic[_Trial, _Measured]):
     async def run(
         self, batches: Iterable[Iterator[_Trial]]
     ) -> AsyncGenerator[_Measured | Statement, None]:
-        """Yield what each trial measured, and what the verifications say of those before them.
+        """Yield what each trial measured, and after each verification whether that counts.
 
         Trials of one batch may overlap, those of two never do. A journal that stores what is
         yielded in that order says which measurements count, whenever it ends.

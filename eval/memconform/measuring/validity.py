@@ -20,7 +20,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Place(NamedTuple):
-    """Where a measurement was made; what a suite has but one of is empty."""
+    """Where a measurement was made; a suite with one system, index or strategy leaves it empty."""
 
     system: str = ""
     haystack: str = ""
@@ -73,4 +73,4 @@ class Validity(Generic[Key]):
 
     def counts(self, key: Key) -> bool:
         """Whether there is such a measurement, and it counts."""
-        return self._failures.get(key, _unverified()) is None
+        return key in self._failures and self._failures[key] is None

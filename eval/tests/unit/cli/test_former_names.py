@@ -311,6 +311,7 @@ def test_a_review_takes_the_conditions_of_diff(tmp_path: Path) -> None:
     assert _call("diff", new, old, "--fail-on", "regression").return_value == ExitCode.OK
     undecided = _call("diff", old, new, "--fail-on", "latency:100")
     assert undecided.return_value == ExitCode.INCONCLUSIVE
+    assert "latency ratio is undecided" in undecided.output
     refused = _call("diff", old, new, "--fail-on", "slow").exception
     assert isinstance(refused, MemconformError)
     assert refused.code == "bad_fail_on"

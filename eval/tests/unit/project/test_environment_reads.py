@@ -1,13 +1,12 @@
 """The environment is read by few modules, and no client of httpx reads it by itself."""
 
 import ast
-import importlib.util
 import re
 from collections.abc import Iterator
-from types import ModuleType
 
 import pytest
 
+from environment_reference import PAGE, rendered
 from tests.conftest import CHECKOUT
 
 _PACKAGE = CHECKOUT / "eval" / "memconform"
@@ -153,20 +152,9 @@ def test_other_calls_are_not(source: str) -> None:
     assert trusting_clients(source) == []
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = CHECKOUT / "scripts" / "environment_reference.py"
-    spec = importlib.util.spec_from_file_location("environment_reference", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_of_the_environment_is_up_to_date(script: ModuleType) -> None:
-    page = script.PAGE.read_text(encoding="utf-8")
-    assert page == script.rendered(), "renew it: .venv/bin/python scripts/environment_reference.py"
+def test_the_page_of_the_environment_is_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == rendered(), "renew it: .venv/bin/python scripts/environment_reference.py"
 
 
 def test_every_variable_of_the_table_is_tried() -> None:
@@ -176,8 +164,8 @@ def test_every_variable_of_the_table_is_tried() -> None:
     assert not idle
 
 
-def test_every_variable_that_the_help_names_is_in_the_page(script: ModuleType) -> None:
+def test_every_variable_that_the_help_names_is_in_the_page() -> None:
     """Four were missing, although the README says that it lists all."""
     named = re.findall(r"\b(?:JB|MEMCONFORM)_[A-Z_]+\b", (CHECKOUT / "docs" / "CLI.md").read_text())
-    page = script.PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     assert not {name for name in named if f"`{name}`" not in page}
