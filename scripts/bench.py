@@ -38,8 +38,8 @@ from memconform.daemons.runner import Daemon, Launch
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.printing.logs import configure_logs
-from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
+from memconform.runs.schedule import execute
 from memconform.scoring.exact import ExactScorer
 from reporting import missed, report
 

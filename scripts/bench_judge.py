@@ -21,9 +21,9 @@ from typing import Any
 import httpx
 from openai import AsyncOpenAI
 
-from memconform.bench.qa.engine import score_answers
 from memconform.bench.qa.plan import AnswerSelection, QaPlan, RubricRun
 from memconform.bench.qa.report_builder import QaFinished
+from memconform.bench.qa.schedule import score_answers
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses

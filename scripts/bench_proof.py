@@ -26,8 +26,8 @@ from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import seeded_brain
 from memconform.printing.logs import configure_logs
-from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
+from memconform.runs.schedule import execute
 from memconform.scoring.exact import ExactScorer
 from reporting import missed, report
 

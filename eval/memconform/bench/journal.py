@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from memconform.bench.records import (
     BenchJournalHeader,
@@ -15,10 +15,9 @@ from memconform.bench.records import (
     JournalRecord,
     QueryRecord,
 )
-from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.validity import Validity
-from memconform.storage.append_only import whole_lines
+from memconform.storage.journal import read_header, read_records, require_same_settings
 
 
 @cache
@@ -85,38 +84,18 @@ def _resumed(records: Iterable[JournalRecord]) -> ResumeState:
 def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, str]) -> ResumeState:
     """Load the measurements of an earlier bench from its journal.
 
-    A last line without a line end is dropped: the bench was killed while writing it.
-
     Raises:
-        UsageError: if the file is not the journal of a bench (`journal_unreadable`), or of one with
-            other settings (`resume_mismatch`).
+        UsageError: if the file is not the journal of a bench, or damaged (`journal_unreadable`), or
+            of a bench with other settings (`resume_mismatch`).
     """
-    try:
-        lines = whole_lines(path)
-        header = BenchJournalHeader.model_validate_json(next(lines)[1])
-        _require_same_settings(path, header, settings, systems)
-        records = (_reader().validate_json(line) for _, line in lines)
-        return _resumed(record for record in records if record.system in systems)
-    except (OSError, ValidationError, StopIteration) as error:
-        raise UsageError(
-            f"{path} is not the journal of a bench",
-            code="journal_unreadable",
-            hint="give a bench's folder below results/runs, or start anew without --resume",
-        ) from error
-
-
-def _require_same_settings(
-    path: Path, header: BenchJournalHeader, settings: BenchSettings, systems: dict[str, str]
-) -> None:
-    earlier = header.settings.model_dump()
-    differing = [name for name, value in settings.model_dump().items() if earlier[name] != value]
-    differing += [
-        name for name, identity in systems.items() if header.systems.get(name, identity) != identity
-    ]
-    if differing:
-        raise UsageError(
-            f"{path.parent} was measured with different settings: {', '.join(differing)}",
-            code="resume_mismatch",
-            hint="the benchmark, its options, the selection of queries, --index, -k, and each"
-            " system's build, upstream and variables must be the same",
-        )
+    header = read_header(path, BenchJournalHeader)
+    require_same_settings(
+        path,
+        header.settings.model_dump(mode="json")
+        | {name: header.systems.get(name, identity) for name, identity in systems.items()},
+        settings.model_dump(mode="json") | systems,
+        hint="the benchmark, its options, the selection of queries, --index, -k, and each"
+        " system's build, upstream and variables must be the same",
+    )
+    records = (record for _, record in read_records(path, _reader()))
+    return _resumed(record for record in records if record.system in systems)

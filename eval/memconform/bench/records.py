@@ -13,6 +13,7 @@ from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Estimate
 from memconform.stats.paired_comparison import PairedComparison
 from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.journal import JournalHeader
 from memconform.storage.provenance import HostOrigin, ReportHeader
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
@@ -365,10 +366,9 @@ class BenchReport(HostOrigin, ReportHeader):
     """By view; empty unless a row was measured."""
 
 
-class BenchJournalHeader(Record):
+class BenchJournalHeader(JournalHeader):
     """The first line of a bench's journal."""
 
-    stage: Literal["header"] = "header"
     schema_version: Literal["memconform/bench-journal@1"] = JOURNAL_SCHEMA
     run_id: str
     settings: BenchSettings

@@ -1,20 +1,38 @@
-"""The frame of a scoring: a journal of verdicts that is written before they are reported."""
+"""Journals of verdicts, which are written before they are reported, and continued later."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Protocol, TypeVar
+
+from pydantic import TypeAdapter
 
 from memconform.concurrency import interruption
 from memconform.errors import MemconformError
 from memconform.records import Record
-from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
+from memconform.storage.journal import (
+    JournalFile,
+    JournalHeader,
+    read_header,
+    read_records,
+    require_same_settings,
+)
 
 _Verdict = TypeVar("_Verdict", bound=Record)
+_Header = TypeVar("_Header", bound="VerdictJournalHeader")
 _Verdict_contra = TypeVar("_Verdict_contra", bound=Record, contravariant=True)
 _Finished = TypeVar("_Finished")
 _FinishedOut_co = TypeVar("_FinishedOut_co", covariant=True)
+
+
+class VerdictJournalHeader(JournalHeader):
+    """The first line of a journal of verdicts."""
+
+    run_id: str
+    settings: Record
+    """What decides the verdicts."""
 
 
 class ScoreBuilder(Protocol[_Verdict_contra, _FinishedOut_co]):
@@ -30,9 +48,35 @@ class ScoreBuilder(Protocol[_Verdict_contra, _FinishedOut_co]):
         """Write the report; raises ResultsError if it cannot be written."""
 
 
+def read_verdicts(
+    path: Path, header: type[_Header], verdict: type[_Verdict], settings: Record, *, same: str
+) -> Iterator[_Verdict]:
+    """Yield the verdicts of an earlier scoring.
+
+    Args:
+        path: of its journal.
+        header: the type of the journal's header.
+        verdict: the type of its records.
+        settings: those of the scoring that continues.
+        same: what the settings consist of.
+
+    Raises:
+        UsageError: if the file is not such a journal or damaged (`journal_unreadable`), or was
+            written with other settings (`resume_mismatch`).
+    """
+    earlier = read_header(path, header).settings
+    require_same_settings(
+        path,
+        earlier.model_dump(mode="json"),
+        settings.model_dump(mode="json"),
+        hint=f"{same} must be the same",
+    )
+    yield from (record for _, record in read_records(path, TypeAdapter(verdict)))
+
+
 async def journaled(
     folder: RunFolder,
-    header: Record,
+    header: JournalHeader,
     earlier: Iterable[_Verdict],
     judged: AsyncGenerator[_Verdict, None],
     builder: ScoreBuilder[_Verdict, _Finished],
@@ -52,8 +96,7 @@ async def journaled(
     Raises:
         ResultsError: if the journal or the report cannot be written.
     """
-    journal = AppendOnly(folder.journal)
-    journal.append(header)
+    journal = JournalFile(folder.journal, header)
     ended = "not finished"
     try:
         for verdict in earlier:
@@ -70,5 +113,5 @@ async def journaled(
             builder.halted = interruption()
         ended = builder.halted.code if builder.halted else "done"
     finally:
-        journal.close({"stage": "footer", "ended": ended})
+        journal.close(ended=ended)
     yield builder.write(folder)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.answering.engine import answer_questions
 from memconform.bench.answering.forecast import ReadingForecaster
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
 from memconform.bench.answering.records import AnswerSettings, ArmAnswer
 from memconform.bench.answering.report_builder import AnswersFinished
+from memconform.bench.answering.schedule import answer_questions
 from memconform.bench.digests import digest_of_names
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.answer_plan import (

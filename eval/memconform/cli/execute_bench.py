@@ -2,9 +2,9 @@
 
 import asyncio
 
-from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
+from memconform.bench.schedule import execute_bench
 from memconform.bench.stored_rows import load_rows
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.bench_plan import plan_bench

@@ -37,7 +37,6 @@ from memconform.replay.agent import MAX_SECONDS, Agent
 from memconform.replay.agent_prompts import MAX_TURNS
 from memconform.replay.brain import BrainFile, BrainKey, brain_path, make_brains_folder, read_brain
 from memconform.replay.brain_build import make_brain
-from memconform.replay.engine import replay
 from memconform.replay.events import ReplayFinished
 from memconform.replay.extraction import prompt_digest
 from memconform.replay.fact_context import prompt_digest as context_digest
@@ -45,6 +44,7 @@ from memconform.replay.manifest import claimed_folder, command_line, require_con
 from memconform.replay.plan import Part, ReplayControl, ReplayPlan
 from memconform.replay.reader_prompts import ReplayWording
 from memconform.replay.records import ReplaySettings
+from memconform.replay.schedule import replay
 from memconform.reports.lme import (
     LmeConsole,
     heuristic_notes,

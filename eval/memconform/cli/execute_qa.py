@@ -5,12 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.qa.engine import score_answers
-from memconform.bench.qa.journal import read_judgements
 from memconform.bench.qa.official import log_rows, official_figures
 from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import Judgement, QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
+from memconform.bench.qa.schedule import read_judgements, score_answers
 from memconform.bench.qa.scores import views
 from memconform.cli.bench_errata import disputed_answers
 from memconform.cli.events import dispatch

@@ -20,16 +20,17 @@ from memconform.reports.progress import StepProgress
 from memconform.reports.rates import banner
 from memconform.reports.run_judges import reasoning_notice
 from memconform.runs.events import RunFinished
-from memconform.runs.journal import Header, read_header
+from memconform.runs.journal import Header
 from memconform.runs.plan import read_floors
 from memconform.runs.rescore import rescore, stored_answers, stored_floors
 from memconform.storage.folders import find_journal
+from memconform.storage.journal import read_header
 
 
 def run(options: RescoreOptions) -> ExitCode:
     """Score the answers of a run again, or print what that would cost."""
     journal = find_journal(options.output, options.result)
-    header = read_header(journal)
+    header = read_header(journal, Header)
     options = _with_own_judges(options, header)
     answers = SCENARIOS[header.settings.scenario].text_kind == "answer"
     name = scorer_name(options.scorer, options, answers=answers)

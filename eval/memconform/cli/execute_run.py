@@ -22,9 +22,9 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.rates import banner
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan, read_floors
+from memconform.runs.schedule import execute
 
 if TYPE_CHECKING:
     from memconform.cli.run_comparison import RunComparison

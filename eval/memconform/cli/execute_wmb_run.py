@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
+from memconform.bench.schedule import execute_bench
 from memconform.bench.system import System
 from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
 from memconform.bench.wmb.answers_file import write_answers

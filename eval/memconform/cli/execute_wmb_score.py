@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from memconform.bench.wmb.engine import read_verdicts, score_wmb
 from memconform.bench.wmb.plan import StoredAnswers, WmbPlan, read_stored_answers
 from memconform.bench.wmb.records import WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
+from memconform.bench.wmb.schedule import read_wmb_verdicts, score_wmb
 from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
@@ -69,7 +69,7 @@ async def _score(
         plan = _plan(options, rubric, names, data, models)
         if plan.resumed is not None:
             # Before a folder is made: another scoring's journal is a usage error.
-            kept = len(read_verdicts(plan.resumed, plan.settings))
+            kept = len(read_wmb_verdicts(plan.resumed, plan.settings))
             echo(f"  {kept} verdicts kept of {plan.resumed.parent.name}", err=True)
         folder = RunFolder(options.output, new_run_id(datetime.now(UTC), "score", "wmb"))
         total = len(plan.shown_digests())

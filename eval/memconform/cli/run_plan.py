@@ -28,10 +28,11 @@ from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
 from memconform.measuring.scenarios import SCENARIOS
-from memconform.runs.journal import read_header
+from memconform.runs.journal import Header
 from memconform.runs.plan import Plan, Settings, read_floors
 from memconform.scoring.scorer import OpenScorer
 from memconform.storage.folders import find_journal
+from memconform.storage.journal import read_header, require_same_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,31 +258,15 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
     if options.resume is None:
         return None
     journal = find_journal(options.output, options.resume)
-    header = read_header(journal)
-    if header.sdk != sdk or header.settings_sha256 != settings.digest():
-        raise UsageError(
-            f"{journal.parent} was run with other settings:"
-            f" {_differences(header.sdk, header.settings, sdk, settings)}",
-            code="resume_mismatch",
-            hint="give the same flags as in its manifest.json; if the daemon's build or the dataset"
-            " has changed, start a new run",
-        )
-    return journal
-
-
-def _differences(old_sdk: str, old: Settings, new_sdk: str, new: Settings) -> str:
-    """Describe the settings that differ, such as `repeat was 3, is 1`."""
-    before = {"sdk": old_sdk} | old.model_dump(mode="json")
-    after = {"sdk": new_sdk} | new.model_dump(mode="json")
-    return "; ".join(
-        f"{name} was {str(before.get(name))[:_SHOWN]}, is {str(value)[:_SHOWN]}"
-        for name, value in after.items()
-        if before.get(name) != value
+    header = read_header(journal, Header)
+    require_same_settings(
+        journal,
+        {"sdk": header.sdk} | header.settings.model_dump(mode="json"),
+        {"sdk": sdk} | settings.model_dump(mode="json"),
+        hint="give the same flags as in its manifest.json; if the daemon's build or the dataset"
+        " has changed, start a new run",
     )
-
-
-_SHOWN = 60
-"""Maximum length of a shown setting in characters."""
+    return journal
 
 
 def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:

@@ -4,14 +4,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from memconform.contract.core import Version
 from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.validity import Place, Statement, Validity
-from memconform.replay.records import JOURNAL_SCHEMA, ReplayJournalHeader, ReplayRetrieval
-from memconform.storage.append_only import AppendOnly, whole_lines
+from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
+from memconform.storage.journal import JournalFile, has_begun, read_header, read_records
 
 
 @cache
@@ -30,8 +30,8 @@ class RetrievalJournal:
         """Read what earlier starts have recorded.
 
         Raises:
-            UsageError: if a file is none of this SDK's journals (`journal_unreadable`), or one of
-                another build, other settings or an older version (`resume_mismatch`).
+            UsageError: if a file is no journal of this version, or damaged (`journal_unreadable`),
+                or one of another build or other settings (`resume_mismatch`).
         """
         self._folder = folder
         self._header = header
@@ -42,11 +42,11 @@ class RetrievalJournal:
         self._validity = Validity[str]()
         self._redacted: dict[str, ReplayRetrieval] = {}
         """Records of this start whose texts the file has masked."""
-        self._file: AppendOnly | None = None
+        self._file: JournalFile | None = None
         self.version: str | None = None
         """Version of the daemon that was asked last."""
         self._files = sorted(folder.glob("*.jsonl"))
-        for path in self._files:
+        for path in filter(has_begun, self._files):
             self._read(path)
 
     def __contains__(self, question: object) -> bool:
@@ -82,13 +82,13 @@ class RetrievalJournal:
         self._opened().append(statement)
         self._validity.apply(statement)
 
-    def _opened(self) -> AppendOnly:
+    def _opened(self) -> JournalFile:
         if self._file is None:
             # Not their count: a damaged one may have been deleted, as the hint says.
             numbers = [int(each.stem) for each in self._files if each.stem.isdecimal()]
             path = self._folder / f"{max(numbers, default=0) + 1:03}.jsonl"
-            self._file = AppendOnly(path)
-            self._file.append(self._header.model_copy(update={"version": self.version}))
+            header = self._header.model_copy(update={"version": self.version})
+            self._file = JournalFile(path, header)
         return self._file
 
     def require_version(self, version: Version | None) -> None:
@@ -110,27 +110,18 @@ class RetrievalJournal:
     def close(self, ended: str) -> None:
         """Close the file, if one was opened."""
         if self._file is not None:
-            self._file.close({"stage": "footer", "ended": ended})
+            self._file.close(ended=ended)
 
     def _read(self, path: Path) -> None:
-        offset, offsets, validity = 0, dict[str, int](), Validity[str]()
-        try:
-            for offset, line in whole_lines(path):
-                if not offset:
-                    self._require_same(path, ReplayJournalHeader.model_validate_json(line))
-                    continue
-                match _reader().validate_json(line):
-                    case ReplayRetrieval(error=None, redacted=False) as record:
-                        offsets[record.question] = offset
-                        validity.add(record.question, Place())
-                    case IndexVerified() | IndexInvalidated() as statement:
-                        validity.apply(statement)
-        except (OSError, ValidationError) as error:
-            raise UsageError(
-                f"{path} is damaged at byte {offset}",
-                code="journal_unreadable",
-                hint="delete it: its questions are asked again, and no model is called for that",
-            ) from error
+        self._require_same(path, read_header(path, ReplayJournalHeader))
+        offsets, validity = dict[str, int](), Validity[str]()
+        for offset, each in read_records(path, _reader()):
+            match each:
+                case ReplayRetrieval(error=None, redacted=False) as record:
+                    offsets[record.question] = offset
+                    validity.add(record.question, Place())
+                case IndexVerified() | IndexInvalidated() as statement:
+                    validity.apply(statement)
         self._earlier |= {
             question: (path, start)
             for question, start in offsets.items()
@@ -138,12 +129,6 @@ class RetrievalJournal:
         }
 
     def _require_same(self, path: Path, header: ReplayJournalHeader) -> None:
-        if header.schema_version != JOURNAL_SCHEMA:
-            raise UsageError(
-                f"{path} was written by an older version of memconform, which is not continued",
-                code="resume_mismatch",
-                hint="give another --output, or continue it with that version",
-            )
         self.version = header.version
         if header.model_copy(update={"version": None}) != self._header:
             raise UsageError(

@@ -17,6 +17,7 @@ from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.journal import JournalHeader
 from memconform.storage.provenance import HostOrigin, ReportHeader
 
 RESULT_SCHEMA: Literal["memconform/lme-result@1"] = "memconform/lme-result@1"
@@ -107,11 +108,10 @@ class ReplayRetrieval(Observation):
     error: Failure | None = None
 
 
-class ReplayJournalHeader(Record):
+class ReplayJournalHeader(JournalHeader):
     """The first line of an SDK's journal."""
 
-    stage: Literal["header"] = "header"
-    schema_version: Literal["memconform/lme-journal@1", "memconform/lme-journal@2"] = JOURNAL_SCHEMA
+    schema_version: Literal["memconform/lme-journal@2"] = JOURNAL_SCHEMA
     sdk: str
     identity: str
     """Digest of the daemon's build, variables and upstream."""

@@ -14,22 +14,19 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.records import Record
 from memconform.runs.plan import Settings
 from memconform.runs.proofs import Proofs, Retraction, Statement
 from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
-from memconform.storage.append_only import AppendOnly, whole_lines
-from memconform.storage.result_file import require_result_of_run
+from memconform.storage.journal import JournalFile, JournalHeader, read_header, read_records
 from memconform.storage.sink import write_whole
 
 JOURNAL_SCHEMA: Literal["memconform/journal@3"] = "memconform/journal@3"
 _WITHOUT_PROOFS = "memconform/journal@1"
 
 
-class Header(Record):
+class Header(JournalHeader):
     """The first line of a journal: the run, its SDK and its settings."""
 
-    stage: Literal["header"] = "header"
     schema_version: Literal[
         "memconform/journal@1", "memconform/journal@2", "memconform/journal@3"
     ] = JOURNAL_SCHEMA
@@ -64,7 +61,7 @@ class Journal:
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
-        self._lines = AppendOnly(path)
+        self._lines = JournalFile(path, header)
         self._locations: dict[int, list[_AttemptLocation]] = {}
         """The attempts at each row."""
         self._proofs = Proofs()
@@ -72,7 +69,6 @@ class Journal:
         """Number of attempts so far."""
         self.adopted_modes: set[str] = set()
         """Modes in which the attempts of an earlier run were served."""
-        self._lines.append(header)
         try:
             # Opened once: opening takes 6 us, seeking 0.1 us.
             self._reader = path.open("rb")
@@ -149,7 +145,7 @@ class Journal:
         counts are sufficient.
 
         Raises:
-            ResultsError: if the other journal cannot be read.
+            UsageError: as `read_attempts`.
         """
         for records in read_attempts(earlier, strict=reverify):
             if records.lacks_judgement:
@@ -207,24 +203,7 @@ class Journal:
     def close(self, footer: dict[str, Any]) -> None:
         """Write the footer and close the journal; one without a footer was cut short."""
         self._reader.close()
-        self._lines.close({"stage": "footer", **footer})
-
-
-def read_header(path: Path) -> Header:
-    """Read a journal's header.
-
-    Raises:
-        ResultsError: `journal_unreadable` if there is none.
-        UsageError: `result_unreadable` if the journal is not of a `run`.
-    """
-    try:
-        with path.open("rb") as file:
-            return Header.model_validate_json(file.readline())
-    except OSError as error:
-        raise _unreadable(path, str(error.strerror)) from error
-    except ValidationError as error:
-        require_result_of_run(path)
-        raise _unreadable(path, "its first line is not a header") from error
+        self._lines.close(**footer)
 
 
 def read_attempts(
@@ -242,16 +221,16 @@ def read_attempts(
         strict: treat attempts as unproven if only counts were compared (--no-reverify).
 
     Raises:
-        ResultsError: `journal_unreadable`, naming the line that is not a record.
+        UsageError: as `read_header` and `read_records`.
     """
-    old = read_header(path).schema_version == _WITHOUT_PROOFS
+    old = read_header(path, Header).schema_version == _WITHOUT_PROOFS
     proofs = Proofs(trusting=trusting and old, strict=strict)
-    for record in _records(path, _STATEMENTS):
+    for _, record in read_records(path, _reader(), _STATEMENTS):
         if isinstance(record, Statement):
             proofs.add(record)
     pending: dict[tuple[int, int], AttemptRecords] = {}
     number = 0
-    for record in _records(path):
+    for _, record in read_records(path, _reader()):
         if isinstance(record, Statement):
             continue
         key = (record.row, record.attempt)
@@ -276,17 +255,6 @@ _STATEMENTS = tuple(
     for space in ("", " ")
 )
 """Prefixes of statement lines, as written by pydantic or by json."""
-
-
-def _records(path: Path, prefixes: tuple[bytes, ...] = ()) -> Iterator[StageRecord | Statement]:
-    """Yield records, optionally only lines with a prefix: parsing all twice takes seconds."""
-    for number, (offset, line) in enumerate(whole_lines(path), start=1):
-        if not offset or (prefixes and not line.startswith(prefixes)):
-            continue
-        try:
-            yield _reader().validate_json(line)
-        except ValidationError as error:
-            raise _unreadable(path, f"line {number} is not a record") from error
 
 
 def _unreadable(path: Path, reason: str) -> ResultsError:

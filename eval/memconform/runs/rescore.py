@@ -20,7 +20,7 @@ from memconform.llm.chat import HALTING_CODES, HaltingError
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
-from memconform.runs.journal import Header, Journal, read_attempts, read_header
+from memconform.runs.journal import Header, Journal, read_attempts
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
 from memconform.runs.result_builder import ResultBuilder
@@ -32,6 +32,7 @@ from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Score, Scorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder, new_run_id
+from memconform.storage.journal import read_header
 
 if TYPE_CHECKING:
     from memconform.scoring.judge.calibration import Calibration
@@ -81,7 +82,7 @@ async def rescore(
         UsageError: `dataset_changed` if the questions are not those of the run.
         ResultsError: if the run cannot be read or the result cannot be written.
     """
-    header = read_header(journal)
+    header = read_header(journal, Header)
     earlier = _EarlierRun(journal, header, _read_result(journal.with_name("result.json")))
     selected = _selected(earlier, dataset)
     scorer.require_scorable(selected)
@@ -275,7 +276,7 @@ def stored_answers(journal: Path, dataset: str | None) -> Iterator[tuple[Questio
         UsageError: `dataset_changed` if the dataset is not that of the run.
         ResultsError: if the run cannot be read.
     """
-    header = read_header(journal)
+    header = read_header(journal, Header)
     earlier = _EarlierRun(journal, header, None)
     questions = dict(enumerate(_selected(earlier, dataset)))
     for attempt in read_attempts(journal, trusting=True):

@@ -77,13 +77,14 @@ _ITSELF = "give the results that it compares"
 
 WRITERS: Final = {
     "result": ("run", "memconform parity, diff, report and view read it"),
+    "journal": ("run", "memconform run --resume continues it"),
     "bench-report": (
         "bench",
         "memconform parity compare and diff compare its rows; memconform view shows its queries",
     ),
     "bench-parity-report": ("parity", _ITSELF),
     "bench-diff-report": ("diff", _ITSELF),
-    "bench-journal": ("bench", "memconform bench --resume reads it"),
+    "bench-journal": ("bench", "memconform bench --resume continues it"),
     "conform-report": ("conform", f"memconform conform findings shows its checks; {_REPORTS}"),
     "mutation-report": ("mutate", _REPORTS),
     "fuzz-report": ("fuzz", f"docs/FUZZ.md says how to repeat it; {_REPORTS}"),
@@ -95,7 +96,7 @@ WRITERS: Final = {
     ),
     "answer-report": ("score", "memconform parity, diff, report and view read it"),
     "qa-report": ("score", "memconform parity, diff, report and view read it"),
-    "qa-journal": ("score", "memconform score --resume reads it"),
+    "qa-journal": ("score", "memconform score --resume continues it"),
     "qa-metrics": ("judge metrics", "memconform judge metrics printed what it has"),
     "calibration": ("judge calibrate", "memconform judge compare and score use it"),
     "judge-comparison": ("judge compare", _ITSELF),
@@ -110,7 +111,7 @@ WRITERS: Final = {
     "lme-override": ("lme arbitrate", "memconform diff --overrides reads it"),
     "wmb-run": ("wmb run", "memconform score --rubric wmb reads the answers beside it"),
     "wmb-score": ("score", "memconform parity, diff, report and view read it"),
-    "wmb-journal": ("score", "memconform score --rubric wmb --resume reads it"),
+    "wmb-journal": ("score", "memconform score --rubric wmb --resume continues it"),
     "expansion": (
         "datasets expand",
         "memconform bench --keys and --ranges read its entries",
@@ -133,7 +134,7 @@ def require_schema(expected: str, *files: Path) -> None:
         schema = ""
         with suppress(OSError):
             schema = _schema_in_head(file) or ""
-        name = schema.removeprefix("memconform/").partition("@")[0]
+        name = schema_name(schema)
         if name in WRITERS and name != expected:
             command, readers = WRITERS[name]
             raise UsageError(
@@ -141,6 +142,11 @@ def require_schema(expected: str, *files: Path) -> None:
                 code="result_unreadable",
                 hint=readers,
             )
+
+
+def schema_name(schema: str) -> str:
+    """The name in a `schema_version`, which has a number, too."""
+    return schema.removeprefix("memconform/").partition("@")[0]
 
 
 def _schema_in_head(result: Path) -> str | None:

@@ -16,10 +16,10 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import ReferenceAnswers
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import DEFAULT_FLOOR, Plan, Settings
 from memconform.runs.results import RunResult
+from memconform.runs.schedule import execute
 from memconform.scoring.exact import ExactScorer
 from tests.fakes.hostile import Fault, HostileDaemon
 

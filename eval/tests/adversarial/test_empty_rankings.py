@@ -8,8 +8,8 @@ import pytest
 
 from memconform.ingest.records import nothing_found
 from memconform.reports import bench_notes, lme
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import (
     QUESTIONS,
     FaultyRun,

@@ -14,9 +14,9 @@ from memconform.bench.raw_http import serving
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import RunResult
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
 from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 

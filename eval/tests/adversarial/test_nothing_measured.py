@@ -17,9 +17,9 @@ from memconform.records import Incident
 from memconform.reports import console as console_report
 from memconform.reports import difference, matrix
 from memconform.reports.rates import NOT_MEASURED, banner, format_rate, pass_rate_text
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import LatencySummary, RunSummary
+from memconform.runs.schedule import execute
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
 from tests.adversarial.inprocess import (

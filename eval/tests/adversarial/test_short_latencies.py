@@ -11,8 +11,8 @@ from memconform.bench.rows import row
 from memconform.client.timings import short_latencies
 from memconform.replay.events import ReplayFinished
 from memconform.reports import bench_notes, lme
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import (
     QUESTIONS,
     FaultyRun,

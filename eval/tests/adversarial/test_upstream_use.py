@@ -22,10 +22,10 @@ from memconform.daemons.resources import Resources, Sampler
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.printing.errors import render_error
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished, RunHalted
 from memconform.runs.plan import Plan
 from memconform.runs.results import RunResult
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
 from tests.fakes.hostile import HostileDaemon
 

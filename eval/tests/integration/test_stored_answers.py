@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 import pytest_asyncio
 
-from memconform.bench.qa.engine import score_answers
 from memconform.bench.qa.plan import AnswerSelection, QaPlan, RubricRun
 from memconform.bench.qa.records import QaMetrics, QaReport
 from memconform.bench.qa.report_builder import QaFinished
+from memconform.bench.qa.schedule import score_answers
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses
@@ -449,10 +449,10 @@ async def test_another_scorings_journal_is_refused(
     await _scored(service, tmp_path, "run")
     journal = tmp_path / "runs" / "run" / "journal.jsonl"
     _write(hypotheses, _answers(right=1))
-    with pytest.raises(UsageError, match="different settings: hypotheses_sha256"):
+    with pytest.raises(UsageError, match="other settings: hypotheses_sha256"):
         await _scored(service, tmp_path, "changed", resumed=journal)
     journal.write_text("{}\n")
-    with pytest.raises(UsageError, match="is not the journal of scored answers"):
+    with pytest.raises(UsageError, match="is not a journal of `memconform score`"):
         await _scored(service, tmp_path, "damaged", resumed=journal)
 
 

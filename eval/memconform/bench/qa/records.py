@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memconform.bench.verdict_journal import VerdictJournalHeader
 from memconform.datasets.answer_keys import Suite
 from memconform.records import Incident, Record
 from memconform.scoring.accuracy import Estimate, QaScores
@@ -54,12 +55,10 @@ class Judgement(Record):
     """The label by LongMemEval's released script, for replies of one word by a single judge."""
 
 
-class QaJournalHeader(Record):
-    """The first line of a journal of judgements."""
+class QaJournalHeader(VerdictJournalHeader):
+    """Of judgements."""
 
-    stage: Literal["header"] = "header"
     schema_version: Literal["memconform/qa-journal@1"] = JOURNAL_SCHEMA
-    run_id: str
     settings: QaSettings
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memconform.bench.verdict_journal import VerdictJournalHeader
 from memconform.datasets.wmb_names import Part
 from memconform.records import Incident, Record
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
@@ -65,12 +66,10 @@ class WmbSettings(Record):
     judge: JudgeSettings
 
 
-class WmbJournalHeader(Record):
-    """The first line of a journal of verdicts."""
+class WmbJournalHeader(VerdictJournalHeader):
+    """Of verdicts on memories."""
 
-    stage: Literal["header"] = "header"
     schema_version: Literal["memconform/wmb-journal@1"] = JOURNAL_SCHEMA
-    run_id: str
     settings: WmbSettings
 
 

@@ -576,14 +576,14 @@ def test_refuses_to_resume_a_bench_with_other_settings(
     tmp_path: Path, settings: dict[str, object], systems: dict[str, str], named: str
 ) -> None:
     journal = _journal(tmp_path / "j", _record("q1"))
-    with pytest.raises(UsageError, match=f"was measured with different settings: {named}"):
+    with pytest.raises(UsageError, match=f"was made with other settings: {named}"):
         load_resume_state(journal, _SETTINGS.model_copy(update=settings), systems)
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
 def test_reports_a_file_that_is_not_a_journal(tmp_path: Path, content: str) -> None:
     (tmp_path / "j").write_text(content)
-    with pytest.raises(UsageError, match="is not the journal of a bench"):
+    with pytest.raises(UsageError, match="is not a journal of `memconform bench`"):
         load_resume_state(tmp_path / "j", _SETTINGS, {})
 
 

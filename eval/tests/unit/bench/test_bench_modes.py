@@ -10,13 +10,13 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from memconform.bench import engine
+from memconform.bench import schedule
 from memconform.bench.daemon_system import _RunningDaemon
-from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchEvent, BenchFinished, ModeHalted, SystemHalted
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.raw_http import RawExchange, serving
 from memconform.bench.records import BenchReport, Row
+from memconform.bench.schedule import execute_bench
 from memconform.bench.strategy import strategies
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.bench_plan import PreparedBench, plan_bench
@@ -36,7 +36,7 @@ _VECTORS = ("semantic", "hybrid")
 @pytest.fixture(autouse=True)
 def _nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """No overhead is measured, and no death awaited of a daemon that has no process."""
-    monkeypatch.setattr(engine, "overhead", AsyncMock(return_value=None))
+    monkeypatch.setattr(schedule, "overhead", AsyncMock(return_value=None))
     monkeypatch.setattr(monitor, "_DEATH_SECONDS", 0)
 
 

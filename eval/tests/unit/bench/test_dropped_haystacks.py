@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from memconform.bench.document_map import DocumentMap
-from memconform.bench.engine import _batches
 from memconform.bench.plan import BenchPlan, scan
+from memconform.bench.schedule import _batches
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.haystacks import Item
 from tests.unit.wmb_files import questions, write_benchmark

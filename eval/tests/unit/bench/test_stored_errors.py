@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from memconform.bench import engine
+from memconform.bench import schedule
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import AnsweringIndex, OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
@@ -25,7 +25,7 @@ class _Index:
 async def _stored(text: str) -> dict[str, Any]:
     index = cast("AnsweringIndex", _Index(text))
     found = SearchResult(())
-    return dict(await engine._answer(index, cast("Strategy", None), _TASK, found))
+    return dict(await schedule._answer(index, cast("Strategy", None), _TASK, found))
 
 
 @pytest.mark.parametrize(

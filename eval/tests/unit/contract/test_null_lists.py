@@ -22,9 +22,9 @@ from memconform.contract.documents import Listing
 from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.wire import Mode
 from memconform.reports.console import null_lists
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.results import RunResult
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import FaultyRun, InProcessRunner, plan_of
 from tests.fakes.hostile import HostileDaemon
 from tests.fakes.scripted import ScriptedBrain

@@ -18,8 +18,8 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.measuring.daemon_session import daemon_session
-from memconform.runs.engine import execute
 from memconform.runs.events import Event, RunFinished, RunHalted
+from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset
 
 _FAILED = DaemonError("seeding failed", code="seed_failed", hint="see its log", excerpt="500")
@@ -161,7 +161,7 @@ async def test_a_halt_between_questions_names_a_full_disk(
         FaultyRun((), "ask-basic", concurrency=1), write_dataset(tmp_path), tmp_path / "results"
     )
     _allow(monkeypatch, 0)
-    monkeypatch.setattr("memconform.runs.engine._stages", halting)
+    monkeypatch.setattr("memconform.runs.schedule._stages", halting)
     events = [event async for event in execute(plan, ManifestRunner(_manifest(), tmp_path))]
     (halted,) = (event.error for event in events if isinstance(event, RunHalted))
     (finished,) = (event for event in events if isinstance(event, RunFinished))

@@ -125,7 +125,7 @@ async def _modules_of_a_run(folder: Path, *flags: str) -> set[str]:
 async def test_a_plain_run_imports_no_other_verb_and_no_extra(tmp_path: Path) -> None:
     modules = await _modules_of_a_run(tmp_path)
     assert _unneeded(modules) == set()
-    assert "memconform.runs.engine" in modules
+    assert "memconform.runs.schedule" in modules
 
 
 def _uncompiled(modules: set[str], listed: str) -> set[str]:

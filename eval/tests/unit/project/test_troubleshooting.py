@@ -27,10 +27,10 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     # The only unmeasured status that a scorer may give (scoring/scorer.py); others are of runs.
     ("runs/stages.py", "status.value"): ("judge_error",),
     # All others pass on the code of an error, a Failure or an Incident that was made elsewhere.
-    ("bench/answering/engine.py", "failure.code"): (),
+    ("bench/answering/schedule.py", "failure.code"): (),
     ("bench/answering/records.py", "failure.code"): (),
     ("bench/answering/report_builder.py", "error.code"): (),
-    ("bench/engine.py", "error.code"): (),
+    ("bench/schedule.py", "error.code"): (),
     # What adapter_child.py replies, which imports nothing of the package.
     ("bench/wmb/adapter.py", "reply.get('error')"): (
         *("adapter_load_failed", "adapter_search_failed", "adapter_store_failed"),
@@ -56,7 +56,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("records.py", "error.code"): (),
     ("replay/answers.py", "failure.code"): (),
     ("replay/fact_context.py", "error.code"): (),
-    ("replay/engine.py", "error.code"): (),
+    ("replay/schedule.py", "error.code"): (),
     ("replay/extraction.py", "error.code"): (),
     ("replay/filter_probe.py", "error.code"): (),
     ("measuring/engine.py", "error.code"): (),

@@ -8,8 +8,9 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.results.loaded_runs import load_runs
-from memconform.runs.journal import read_header
+from memconform.runs.journal import Header
 from memconform.storage.folders import find_journal, find_result
+from memconform.storage.journal import read_header
 
 
 def _written(folder: Path, name: str, schema: str) -> Path:
@@ -52,4 +53,4 @@ def test_a_result_of_a_replay_is_no_unknown_run(tmp_path: Path) -> None:
 def test_the_journal_of_a_bench_is_no_damaged_journal(tmp_path: Path) -> None:
     journal = _written(tmp_path, "journal.jsonl", "memconform/bench-journal@1")
     with pytest.raises(UsageError, match="bench"):
-        read_header(journal)
+        read_header(journal, Header)

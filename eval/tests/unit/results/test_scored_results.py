@@ -244,4 +244,4 @@ def test_every_schema_has_its_command_and_readers() -> None:
         )
     }
     assert len(written) > 20
-    assert written - set(WRITERS) == {"journal"}
+    assert written - set(WRITERS) == set()

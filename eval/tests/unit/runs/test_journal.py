@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memconform.contract.wire import Mode
-from memconform.errors import ResultsError
+from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 from memconform.runs.journal import (
@@ -210,7 +210,7 @@ def test_a_record_that_contradicts_itself_is_refused(
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     lines[2] |= broken
     (tmp_path / "j").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(ResultsError, match="line 3 is not a record"):
+    with pytest.raises(UsageError, match="line 3 is not a record"):
         list(read_attempts(tmp_path / "j"))
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from memconform import redaction
 from memconform.errors import ResultsError
-from memconform.storage.append_only import AppendOnly, append_lines
+from memconform.storage.append_only import append_lines
+from memconform.storage.journal import JournalFile, JournalHeader
 from memconform.storage.sink import Sink, device, replacing, write_whole
 from tests.conftest import CHECKOUT
 
@@ -23,6 +24,7 @@ _SECRET = "canary-0123456789"  # noqa: S105 - one that must not leak
 _OTHERS = {
     "storage/sink.py": "the sink",
     "storage/append_only.py": "writes what the sink has made",
+    "storage/journal.py": "writes what the sink has made",
     "daemons/process.py": "a daemon's own output, which is masked once the daemon has ended",
     "daemons/guard.py": "cuts that output",
     "datasets/download.py": "public data, as it was published",
@@ -141,9 +143,9 @@ def test_a_file_where_the_folder_belongs_is_an_error_with_advice(tmp_path: Path)
 
 
 def test_a_secret_is_masked_in_journals_and_wire_files(tmp_path: Path) -> None:
-    journal = AppendOnly(tmp_path / "journal")
+    journal = JournalFile(tmp_path / "journal", JournalHeader(schema_version="any@1"))
     journal.append({"text": _SECRET})
-    journal.close({"stage": "footer"})
+    journal.close()
     write_whole(tmp_path / "wire" / "1.http", _SECRET.encode())
     for path in (tmp_path / "journal", tmp_path / "wire" / "1.http"):
         assert _SECRET.encode() not in path.read_bytes()

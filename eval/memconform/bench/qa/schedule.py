@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
+from pathlib import Path
 
-from memconform.bench.qa.journal import read_judgements
 from memconform.bench.qa.plan import QaPlan, RubricRun
-from memconform.bench.qa.records import Judgement, QaJournalHeader
+from memconform.bench.qa.records import Judgement, QaJournalHeader, QaSettings
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
-from memconform.bench.verdict_journal import journaled
+from memconform.bench.verdict_journal import journaled, read_verdicts
 from memconform.datasets.model import Question
 from memconform.llm.replies import without_reasoning
 from memconform.scoring.engine import ScoringEngine, ScoringTask
@@ -15,6 +15,25 @@ from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote, votes_of
 from memconform.scoring.scorer import Score
 from memconform.storage.folders import RunFolder
+
+
+def read_judgements(path: Path, settings: QaSettings) -> dict[tuple[str, str], Judgement]:
+    """The measured judgements of an earlier scoring, by rubric and question.
+
+    Those that failed are absent, so that they are asked for again.
+
+    Raises:
+        UsageError: as `read_verdicts`.
+    """
+    records = read_verdicts(
+        path,
+        QaJournalHeader,
+        Judgement,
+        settings,
+        same="the data, the hypotheses, --errata, --partial, the rubrics with their prompts, and"
+        " the judges",
+    )
+    return {(each.rubric, each.question): each for each in records if each.status.measured}
 
 
 async def score_answers(

@@ -46,8 +46,8 @@ from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.engine import Measurement
 from memconform.records import Failure
 from memconform.redaction import hides
-from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
+from memconform.storage.journal import JournalFile
 
 _VERIFY_EVERY = 100
 """Queries between two verifications of the index; a resume repeats at most this many."""
@@ -69,8 +69,7 @@ async def execute_bench(
         UsageError: if the benchmark turns out to be unusable; the run's folder keeps the journal.
         ResultsError: if results cannot be written.
     """
-    journal = AppendOnly(folder.journal)
-    journal.append(plan.journal_header(folder.path.name))
+    journal = JournalFile(folder.journal, plan.journal_header(folder.path.name))
     builder = BenchReportBuilder(plan, folder.path.name)
     for record in resume.records():
         builder.add(record)
@@ -93,7 +92,7 @@ async def execute_bench(
             if isinstance(incident, InterruptedRunError):
                 break
     finally:
-        journal.close({"stage": "footer", "ended": ended})
+        journal.close(ended=ended)
     report = await asyncio.to_thread(builder.write, folder)
     yield BenchFinished(report, folder.result)
 

@@ -4,8 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
-from memconform.bench.qa.journal import read_journal
-from memconform.bench.verdict_journal import journaled
+from memconform.bench.verdict_journal import journaled, read_verdicts
 from memconform.bench.wmb.plan import WmbPlan, memories_digest
 from memconform.bench.wmb.records import WmbJournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
@@ -16,18 +15,17 @@ from memconform.scoring.scorer import Score
 from memconform.storage.folders import RunFolder
 
 
-def read_verdicts(path: Path, settings: WmbSettings) -> dict[tuple[str, str], WmbVerdict]:
+def read_wmb_verdicts(path: Path, settings: WmbSettings) -> dict[tuple[str, str], WmbVerdict]:
     """The verdicts of an earlier scoring, by question and digest; failed ones are absent.
 
     Raises:
-        UsageError: as `read_journal`.
+        UsageError: as `read_verdicts`.
     """
-    records = read_journal(
+    records = read_verdicts(
         path,
+        WmbJournalHeader,
         WmbVerdict,
         settings,
-        lambda line: WmbJournalHeader.model_validate_json(line).settings,
-        verbs="`score --rubric wmb`",
         same="the questions, the answers, the prompts and the judges",
     )
     return {(each.question, each.memories): each for each in records if each.status.measured}
@@ -45,7 +43,7 @@ async def score_wmb(
         UsageError: if the journal to continue is another scoring's, or the answers change.
         ResultsError: if results cannot be written.
     """
-    earlier = {} if plan.resumed is None else read_verdicts(plan.resumed, plan.settings)
+    earlier = {} if plan.resumed is None else read_wmb_verdicts(plan.resumed, plan.settings)
     builder = WmbReportBuilder(plan, folder.path.name)
     header = WmbJournalHeader(run_id=folder.path.name, settings=plan.settings)
     judged = _judged(plan, set(earlier), builder)
