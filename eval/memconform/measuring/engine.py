@@ -1,9 +1,9 @@
 """Asks the questions of an index, and verifies the index between them and at their end."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from memconform.concurrency import work_through
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -15,19 +15,29 @@ _Trial = TypeVar("_Trial")
 _Measured = TypeVar("_Measured")
 
 
+class Verification(Protocol):
+    """When an index is verified, and what follows for what was measured in it."""
+
+    def is_due(self, trials: int) -> bool:
+        """Whether to verify before more is asked, after so many trials since the last time."""
+
+    def verify(self, *, last: bool) -> AsyncIterator[Statement]:
+        """Verify, and yield what is known now; `last` after the last trial.
+
+        Raises:
+            DaemonError: if nothing more can be measured; if the index has changed, after the
+                statement that says so.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Generic[_Trial, _Measured]):
-    """What is asked of one index, and how often the index is verified meanwhile."""
+    """What is asked of one index, and how the index is verified meanwhile."""
 
     ask: Callable[[_Trial], Awaitable[_Measured]]
     """Makes a trial; raises DaemonError if nothing more can be measured."""
-    verify: Callable[[], Awaitable[None]]
-    """Checks that the index is what it was; raises DaemonError (IndexChangedError) if not."""
-    scope: IndexVerified
-    """What its verifications cover."""
+    verification: Verification
     concurrency: int
-    verify_every: int
-    """Trials between two verifications; a resume repeats at most this many."""
 
     async def run(
         self, batches: Iterable[Iterator[_Trial]]
@@ -38,24 +48,42 @@ class Measurement(Generic[_Trial, _Measured]):
         yielded in that order says which measurements count, whenever it ends.
 
         Raises:
-            DaemonError: if nothing more can be measured; if the index has changed, after the
-                statement that says so.
+            DaemonError: as `ask` and `Verification.verify`.
         """
-        count = 0
+        trials = 0
         for batch in batches:
             async with aclosing(work_through(batch, self.ask, self.concurrency)) as measured:
                 async for each in measured:
                     yield each
-                    count += 1
-                    if count % self.verify_every == 0:
-                        async for statement in self._verified():
+                    trials += 1
+                    if self.verification.is_due(trials):
+                        trials = 0
+                        async for statement in self.verification.verify(last=False):
                             yield statement
-        async for statement in self._verified():
+        async for statement in self.verification.verify(last=True):
             yield statement
 
-    async def _verified(self) -> AsyncGenerator[Statement, None]:
+
+@dataclass(frozen=True, slots=True)
+class CountedVerification:
+    """Verifies after every so many trials; an index that changed ends the measurement."""
+
+    check: Callable[[], Awaitable[None]]
+    """Checks that the index is what it was; raises DaemonError (IndexChangedError) if not."""
+    scope: IndexVerified
+    """What a check covers."""
+    every: int
+    """Trials between two checks; a resume repeats at most this many."""
+
+    def is_due(self, trials: int) -> bool:
+        """See `Verification`."""
+        return trials >= self.every
+
+    async def verify(self, *, last: bool) -> AsyncIterator[Statement]:
+        """See `Verification`; every check is alike."""
+        del last
         try:
-            await self.verify()
+            await self.check()
         except IndexChangedError as error:
             failure = Failure(code=error.code, message=error.message)
             covered = self.scope.model_dump(include={"system", "haystack", "strategies"})

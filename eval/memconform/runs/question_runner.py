@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from itertools import takewhile
 
 from memconform.client.client import AS_CONTRACT
@@ -15,7 +16,6 @@ from memconform.client.failures import (
 )
 from memconform.client.recorder import Exchange, keep_bodies, record_exchanges
 from memconform.client.shape import shape
-from memconform.concurrency import work_through
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.datasets.expected_text import holds_expected
@@ -23,8 +23,10 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
+from memconform.measuring.engine import Measurement
 from memconform.measuring.scenario import Scenario, ScenarioResponse
 from memconform.measuring.search import retrieve, retrieved_text
+from memconform.measuring.validity import Statement
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
@@ -61,6 +63,16 @@ def is_applicable(question: Question, scenario: Scenario) -> bool:
     return not (question.abstain and scenario.text_kind == "retrieval")
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One attempt at a question, or the judgement of an earlier one."""
+
+    row: int
+    question: Question
+    stored: tuple[int, AnswerRecord] | None = None
+    """Number and answer of the earlier one; a new one gets the next number when it ends."""
+
+
 class QuestionRunner:
     """Asks questions concurrently and journals the outcome of each attempt."""
 
@@ -92,8 +104,8 @@ class QuestionRunner:
         self._relevant = RelevantDocuments(self._documents)
         self.answered = 0
         """Answers of a reader so far that followed a retrieval with results."""
-        self._ended: list[tuple[int, Question]] = []
-        """Rows whose last attempt has ended but is not settled yet."""
+        self._begun: dict[int, Question] = {}
+        """By row, what was begun and is not settled yet."""
         self.checkpoints = Checkpoints(
             verifier, journal, self._confirm, self._relevant.paths, reverify=reverify
         )
@@ -126,17 +138,13 @@ class QuestionRunner:
 
         If cancelled, it first settles the ended attempts, for at most `_LAST_SECONDS`.
         """
-        remaining = takewhile(lambda _: self.halted is None, questions)
+        trials = takewhile(lambda _: self.halted is None, self._trials(questions))
+        measurement = Measurement(ask=self._try, verification=self, concurrency=concurrency)
         try:
-            async with aclosing(work_through(remaining, self._ask, concurrency)) as batches:
-                async for settled in batches:
-                    for question in settled:
+            async with aclosing(measurement.run([trials])) as measured:
+                async for _ in measured:
+                    for question in self._settled():
                         yield question
-            if self._judging.has_pending:
-                # Settle before waiting for a judge, so the attempts survive an interruption.
-                await self._verify()
-                await self._judging.drain()
-            await self._verify(last=True)
             for question in self._settled():
                 yield question
         except asyncio.CancelledError:
@@ -146,24 +154,45 @@ class QuestionRunner:
                     await asyncio.gather(self._judging.drain(), self._verify_twice())
             raise
 
+    def is_due(self, trials: int) -> bool:
+        """Whether to verify the index now (`Verification`): by time, not by `trials`."""
+        del trials
+        return self.checkpoints.due
+
+    async def verify(self, *, last: bool) -> AsyncIterator[Statement]:
+        """Verify the index (`Verification`).
+
+        It yields nothing: an attempt is journalled as it ends, in the order of events, because the
+        run goes on after a doubt; so statements name attempts by number.
+        """
+        if last and self._judging.has_pending:
+            # Settle before waiting for a judge, so the attempts survive an interruption.
+            await self._verify()
+            await self._judging.drain()
+        await self._verify(last=last)
+        return
+        yield
+
     async def close(self) -> None:
         """Cancel pending judgements."""
         await self._judging.close()
 
-    async def _ask(self, item: tuple[int, Question]) -> list[Question]:
-        """Make the missing attempts of a row; returns the questions of any row settled by now."""
-        row, question = item
-        for attempt, answer in self._journal.unjudged(row):
-            response = stored_response(answer, self._scenario.text_kind)
-            await self._judging.judge(row, attempt, question, response)
-        for attempt in range(self._journal.attempts(row), self._settings.repeat):
-            if self.halted is not None:
-                return []
-            await self._attempt(row, attempt, question)
-            if self.checkpoints.due:
-                await self._verify()
-        self._ended.append((row, question))
-        return list(self._settled())
+    def _trials(self, questions: Iterator[tuple[int, Question]]) -> Iterator[_Trial]:
+        """What is missing of each row: judgements of stored answers, and attempts."""
+        for row, question in questions:
+            self._begun[row] = question
+            for stored in self._journal.unjudged(row):
+                yield _Trial(row, question, stored)
+            for _ in range(self._journal.attempts(row), self._settings.repeat):
+                yield _Trial(row, question)
+
+    async def _try(self, trial: _Trial) -> None:
+        if trial.stored is None:
+            await self._attempt(trial.row, trial.question)
+            return
+        attempt, answer = trial.stored
+        response = stored_response(answer, self._scenario.text_kind)
+        await self._judging.judge(trial.row, attempt, trial.question, response)
 
     async def _verify_twice(self) -> None:
         """Settle what has ended, then prove all documents if there is time left."""
@@ -183,15 +212,15 @@ class QuestionRunner:
             await self._watch.prompts()
 
     def _settled(self) -> Iterator[Question]:
-        """Remove and yield the ended questions whose attempts are all settled."""
-        ended, self._ended = self._ended, []
-        for row, question in ended:
-            if self._journal.is_settled(row):
-                yield question
-            else:
-                self._ended.append((row, question))
+        """Remove and yield the begun questions of which nothing is missing any more."""
+        settled = [
+            row
+            for row in self._begun
+            if self._journal.is_judged(row, self._settings.repeat) and self._journal.is_settled(row)
+        ]
+        return map(self._begun.pop, settled)
 
-    async def _attempt(self, row: int, attempt: int, question: Question) -> None:
+    async def _attempt(self, row: int, question: Question) -> None:
         """Ask a question once, journal the outcome and have the answer judged."""
         with record_exchanges() as exchanges:
             try:
@@ -199,13 +228,15 @@ class QuestionRunner:
                 if self._documents is not None:
                     self._documents.require_own(response.chunks)
             except CallError as error:
-                self._record_failure(row, attempt, question, error, exchanges)
+                self._record_failure(row, question, error, exchanges)
                 return
         self._monitor.answered()
         self.answered += self._scenario.text_kind == "answer" and bool(response.chunks)
         # For every attempt: prompts not fetched now would be attributed to the next question.
         fingerprint = await self._observe(exchanges[-1])
-        # No await between writing and adding the attempt, so no verification can come between.
+        # No await from here to adding the attempt: others at this question may end, too, and no
+        # verification can come between.
+        attempt = self._journal.attempts(row)
         number = self._journal.write(
             self._retrieval_record(row, attempt, question, response, fingerprint),
             _answer_record(row, attempt, response),
@@ -216,13 +247,9 @@ class QuestionRunner:
         await self._judging.judge(row, attempt, question, scored, snapshot.mark_judged)
 
     def _record_failure(
-        self,
-        row: int,
-        attempt: int,
-        question: Question,
-        error: CallError,
-        exchanges: list[Exchange],
+        self, row: int, question: Question, error: CallError, exchanges: list[Exchange]
     ) -> None:
+        attempt = self._journal.attempts(row)
         fields = {"code": error.code, "message": error.message}
         _log.info("question not measured", id=question.id, **fields)
         self._monitor.failed(error)

@@ -8,7 +8,7 @@ import pytest
 
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
-from memconform.measuring.engine import Measurement
+from memconform.measuring.engine import CountedVerification, Measurement
 from memconform.measuring.validity import Place, Validity
 from memconform.records import Failure
 
@@ -28,10 +28,10 @@ def _measurement(verdicts: list[bool], *, concurrency: int = 1) -> Measurement[i
 
     return Measurement(
         ask=ask,
-        verify=verify,
-        scope=IndexVerified(system="s", haystack="h", strategies=["bm25"]),
+        verification=CountedVerification(
+            verify, IndexVerified(system="s", haystack="h", strategies=["bm25"]), 2
+        ),
         concurrency=concurrency,
-        verify_every=2,
     )
 
 
@@ -77,7 +77,7 @@ async def test_trials_of_two_batches_never_overlap() -> None:
         assert not running
 
     measurement = Measurement(
-        ask=ask, verify=verify, scope=IndexVerified(), concurrency=3, verify_every=100
+        ask=ask, verification=CountedVerification(verify, IndexVerified(), 100), concurrency=3
     )
     batches = [iter([f"{batch}{n}" for n in range(5)]) for batch in "ab"]
     found = [each async for each in measurement.run(batches) if isinstance(each, str)]
