@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import OUTPUT, SCORING, Command, option, reject_other_flags
+from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Command, option, reject_other_flags
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, markdown, results, schema
 from memconform.cli.result_kinds import compared_kind, metric, view
@@ -120,7 +120,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
         ExitCode.INCONCLUSIVE: "unmeasured questions leave --fail-on undecided, or it names that",
     },
 )
-@click.argument("results", nargs=-1, metavar="[RESULT...]")
+@click.argument("results", type=REFERENCE, nargs=-1, metavar="[RESULT...]")
 @option(
     "--fail-on",
     group=SCORING,

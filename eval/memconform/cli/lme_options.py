@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, option
+from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, PathType, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
 from memconform.cli.lme_values import SCOPES, SessionFilterChoice
@@ -138,7 +138,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--sample-ids-file",
             group=_DATA,
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=PathType(dir_okay=False),
             metavar="FILE",
             help="Ids of the questions, one a line, asked in this order; takes precedence over"
             " --sample.",
