@@ -46,6 +46,10 @@ def _contradictions(options: LmeOptions) -> Iterator[tuple[str, str]]:
         yield why, "add --ingest-mode agentic; or use --timeout, --llm-timeout, --judge-timeout"
     if options.max_iterations == 1:
         yield "--max-iterations 1 leaves no search: the only reply is the answer", "give 2 or more"
+    if options.extract_only and (options.json_file is not None or options.html):
+        flag = "--html" if options.json_file is None else "--json"
+        why = f"--extract-only replays nothing, so {flag} has no report to write"
+        yield why, "omit it; extract.json in the folder of --output says what was extracted"
     if options.contextualise and options.ingest_mode == "bulk":
         why = "--contextualise situates extracted facts, and --ingest-mode bulk extracts none"
         yield why, "omit it, or use --ingest-mode replay"

@@ -80,6 +80,8 @@ class LmeOptions(PanelFlags):
     context_tokens: int | None
     concurrency: int
     output: Path | None
+    json_file: str | None
+    html: bool
     quiet: bool
     log_level: str
 
@@ -329,6 +331,9 @@ def replay_options(command: _Command) -> _Command:
             help="Folder to write results to. With that of an interrupted command, it is"
             " continued.",
         ),
+        given.json_file,
+        given.html,
+        given.schema("replay.records:LmeReport"),
         quiet,
         log_level,
     )
