@@ -175,5 +175,5 @@ def trend_command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) 
 def review_command(fail_on: str | None, **flags: Any) -> ExitCode:  # noqa: ANN401 - one value a flag
     """Compare two results of the replay question by question: regressions, fixes, categories."""
     conditions = () if fail_on is None else (fail_on,)
-    options = diff.ReviewOptions(fail_on=conditions, **flags)
+    options = diff.ReviewOptions(fail_on=conditions, seed=0, **flags)
     return carry_out("compare_replays:run", options)
