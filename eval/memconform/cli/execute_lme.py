@@ -257,7 +257,7 @@ class _Work:
     def _reads(self, modes: Sequence[ReplayControl | None]) -> bool:
         """Whether our reader answers."""
         style = self.options.actor_endpoint_style
-        return self.options.reader and (style == "retrieve-only" or any(modes))
+        return not self.options.no_reader and (style == "retrieve-only" or any(modes))
 
     async def _session_filter(self, runners: Sequence[SdkRunner]) -> tuple[bool, str]:
         if not runners:
@@ -289,7 +289,7 @@ class _Work:
             model = models.open_reader(session)
             reader = Reader(model, wording, "direct")
             evidence_tokens = _evidence_tokens(options, [model])
-        elif not options.reader:
+        elif options.no_reader:
             evidence_tokens = _evidence_tokens(options, judges)
         if judges:
             judge = JudgeScorer(

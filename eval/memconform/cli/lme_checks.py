@@ -34,7 +34,7 @@ def _contradictions(options: LmeOptions) -> Iterator[tuple[str, str]]:
             " memconform's reader search, the other the daemon's own reader answer"
         )
         yield why, "omit one of them"
-    if not options.reader and (is_agent or is_full):
+    if options.no_reader and (is_agent or is_full):
         other = "--ingest-mode agentic" if is_agent else "--actor-endpoint-style full"
         yield f"--no-reader and {other} exclude each other: a reader answers there", "omit one"
     limits = {

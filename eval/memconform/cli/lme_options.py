@@ -70,8 +70,8 @@ class LmeOptions(PanelFlags):
     actor_filter_question_sessions: SessionFilter
     rank_by: RankBy | None
     benchmark_mode: tuple[str, ...] = ()
-    actor: str | None
-    reader: bool
+    reader: str | None
+    no_reader: bool
     max_iterations: int
     question_timeout: float
     judge_timeout: float

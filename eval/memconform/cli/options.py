@@ -361,3 +361,14 @@ def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
 def resume(group: str, about: str) -> Callable[[_Command], _Command]:
     """`--resume`: an interrupted call of the same command, by its id or folder."""
     return option("--resume", group=group, type=REFERENCE, metavar="RUN", help=about)
+
+
+def reader(
+    group: str,
+    about: str,
+    *,
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--reader`: the model that answers from what was retrieved."""
+    return option("--reader", group=group, aliases=aliases, metavar="MODEL", help=about, **attrs)

@@ -135,11 +135,9 @@ data = given.data(
     " of a fetched source.",
     show_default="those of the RESULT",
 )
-reader = option(
-    "--reader",
-    group=_BENCH,
-    metavar="MODEL",
-    help="Model that answers, which a bench requires: provider:model (openai, anthropic, gemini,"
+reader = given.reader(
+    _BENCH,
+    "Model that answers, which a bench requires: provider:model (openai, anthropic, gemini,"
     " ollama), or `fake`, which quotes a sentence offline.",
 )
 arms = option(
