@@ -1,6 +1,5 @@
 """`memconform bench`."""
 
-from pathlib import Path
 from typing import get_args
 
 import click
@@ -8,7 +7,7 @@ import click
 from memconform.bench.system import BASELINES
 from memconform.cli import options as given
 from memconform.cli.bench_options import SUITES, BenchOptions
-from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
+from memconform.cli.commands import DAEMONS, OUTPUT, REFERENCE, SCORING, Command, PathType, option
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
     SECONDS,
@@ -85,6 +84,7 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--errata",
     group=_BENCHMARK,
+    type=REFERENCE,
     metavar="none|NAME|FILE",
     show_default="those that ship, for the public files that they describe",
     help="Queries whose gold is disputed or wrong: none, the errata that ship (locomo, longmemeval,"
@@ -102,6 +102,7 @@ _LIMITS = "Limits and timeouts"
     "--log",
     group=DAEMONS,
     multiple=True,
+    type=REFERENCE,
     metavar="NAME=FILE",
     help="Rankings that another program made, as a system NAME: a retrieval log in the format of"
     " LongMemEval's released code. May be given several times.",
@@ -189,7 +190,7 @@ _LIMITS = "Limits and timeouts"
     "--keys",
     group=_SEARCH,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     help="Key expansion: JSON with additional texts by which each item can be found.",
 )
 @option(
@@ -204,14 +205,14 @@ _LIMITS = "Limits and timeouts"
     "--events",
     group=_SEARCH,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     help="Temporal pruning: JSON with the dated events of each item. Needs --ranges.",
 )
 @option(
     "--ranges",
     group=_SEARCH,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     help="Temporal pruning: JSON with the time range of each query. Needs --events.",
 )
 @option(

@@ -33,6 +33,8 @@ HELP = "Help"
 ON_STDOUT = "memconform.on_stdout"
 """Key of a context's `meta`: the option that writes to standard output."""
 
+_EMPTY = "it is empty, and names no file or folder"
+
 EXIT_CODES_PAGE = "docs/EXIT-CODES.md"
 
 _COMMON_CODES = {
@@ -132,7 +134,41 @@ def reject_other_flags(context: click.Context, kind: str, names: Collection[str]
             )
 
 
-class _Folder(click.Path):
+class PathType(click.Path):
+    """A path that is not empty: that of an unset variable would be the current folder."""
+
+    def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - click's signature
+        super().__init__(path_type=Path, **attrs)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        if value == "":
+            self.fail(_EMPTY, param, ctx)
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+class _Reference(click.types.StringParamType):
+    """Text that names a file, a folder or a result, and is not empty either."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        if value == "":
+            self.fail(_EMPTY, param, ctx)
+        return str(super().convert(value, param, ctx))
+
+
+REFERENCE = _Reference()
+
+
+class _Folder(PathType):
     """A folder that exists, or that can be made: no folder above it is a file."""
 
     def convert(
@@ -141,14 +177,14 @@ class _Folder(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        folder = Path(os.fsdecode(super().convert(value, param, ctx)))
+        folder = super().convert(value, param, ctx)
         for above in folder.parents:
             if above.is_file():
                 self.fail(f"Directory {str(folder)!r} is below {str(above)!r}, a file.", param, ctx)
         return folder
 
 
-FOLDER = _Folder(path_type=Path, file_okay=False)
+FOLDER = _Folder(file_okay=False)
 """Type of an option that names a folder to write to."""
 
 

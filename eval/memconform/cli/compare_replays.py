@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memconform.cli.diff import INCONCLUSIVE, ReviewOptions, limit_of
+from memconform.cli.diff import INCONCLUSIVE, ReviewOptions, latency_codes, limit_of
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.output import echo
@@ -11,6 +11,7 @@ from memconform.replay.overrides import overrides_file, read_overrides, with_ove
 from memconform.replay.review import ReviewSide, review
 from memconform.replay.stored import find_result_file, read_lme_result
 from memconform.reports.lme_review import lme_review_banner, lme_review_markdown, show_lme_review
+from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.paired_comparison import ParityVerdict
 
 
@@ -26,16 +27,19 @@ def run(options: ReviewOptions) -> ExitCode:
             f"{files[0]} was given twice", code="one_run_twice", hint="give two results"
         )
     before, after = (_side(file, overrides=options.overrides) for file in files)
-    report = review(before, after, across_rubrics=options.across_rubrics)
+    report = review(before, after, across_rubrics=options.across_rubrics, seed=options.seed)
     codes = [ExitCode(report.exit_code)]
     undecided = report.overall.verdict is ParityVerdict.INCONCLUSIVE
     if INCONCLUSIVE in options.fail_on and undecided:
         codes.append(ExitCode.INCONCLUSIVE)
     if "regression" in options.fail_on and report.regressions:
         codes.append(ExitCode.FAILED)
-    if any(limit_of(condition, INCONCLUSIVE) for condition in options.fail_on):
-        echo("the latency ratio is undecided: a review of lme compares no latencies", err=True)
-        codes.append(ExitCode.INCONCLUSIVE)
+    for limit in filter(None, (limit_of(each, INCONCLUSIVE) for each in options.fail_on)):
+        compared, is_whole = report.overall.compared, not report.not_measured
+        codes += latency_codes(report.latency, limit, compared=compared, is_whole=is_whole)
+        if report.latency is None:
+            why = f"fewer than {LEAST_CLUSTERS} questions have one of a single call in both results"
+            echo(f"the latency ratio is undecided: {why}", err=True)
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:
         show_lme_review(report)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import click
 
-from memconform.cli.commands import OUTPUT, option
+from memconform.cli.commands import OUTPUT, PathType, option
 from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,
@@ -30,7 +30,7 @@ CASES_GROUP = "Which cases"
 cases_folder = option(
     "--cases",
     group=CASES_GROUP,
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=PathType(file_okay=False, exists=True),
     default=CASES,
     show_default="the shipped cases",
     metavar="DIR",
@@ -136,7 +136,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     "--known",
     group=CASES_GROUP,
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     help="List of checks and causes that are known to fail, in addition to those of each sdk.toml;"
     " docs/CONFORMANCE.md has the format. May be given several times.",

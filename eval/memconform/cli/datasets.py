@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
-from memconform.cli.commands import SCORING, Group, option
+from memconform.cli.commands import SCORING, Group, PathType, option
 from memconform.cli.expand import expand_command
 from memconform.cli.fetch import fetch_command, verify_command
 from memconform.cli.history import compile_command
@@ -48,7 +48,7 @@ def command() -> None:
 @option(
     "--corpus",
     group="What to lint",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="DIR",
     show_default="the set's own corpus, or else its reference answers",
     help="Folder with the documents that the questions are about.",

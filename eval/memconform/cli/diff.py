@@ -1,18 +1,21 @@
 """`memconform diff`: what changed between two results, or over several."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import OUTPUT, SCORING, Command, option, reject_other_flags
+from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Command, option, reject_other_flags
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, markdown, results, schema
 from memconform.cli.result_kinds import compared_kind, metric, view
 from memconform.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from memconform.stats.latency_ratio import LatencyRatio
 
 _REPLAYS = "Two results of lme"
 _TREND = "More than two results"
@@ -52,6 +55,7 @@ class ReviewOptions:
     overrides: bool
     across_rubrics: bool
     fail_on: tuple[str, ...]
+    seed: int
     json_file: str | None
     markdown: str | None
     quiet: bool
@@ -120,7 +124,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
         ExitCode.INCONCLUSIVE: "unmeasured questions leave --fail-on undecided, or it names that",
     },
 )
-@click.argument("results", nargs=-1, metavar="[RESULT...]")
+@click.argument("results", type=REFERENCE, nargs=-1, metavar="[RESULT...]")
 @option(
     "--fail-on",
     group=SCORING,
@@ -200,3 +204,20 @@ def limit_of(condition: str, *others: str) -> float | None:
             " --fail-on inconclusive",
         )
     return limit
+
+
+def latency_codes(
+    latency: "LatencyRatio | None", limit: float, *, compared: int, is_whole: bool
+) -> Iterator[ExitCode]:
+    """How `--fail-on latency:RATIO` ends.
+
+    Args:
+        latency: None if too few questions have one.
+        limit: RATIO.
+        compared: questions that both results measured.
+        is_whole: whether they are all: one that was not measured may be the one that took too long.
+    """
+    if latency is None or not is_whole or latency.questions < compared:
+        yield ExitCode.INCONCLUSIVE
+    if latency is not None and latency.ratio.low > limit:
+        yield ExitCode.FAILED

@@ -47,7 +47,6 @@ from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
-from memconform.records import SkipRecord
 from memconform.redaction import is_secret
 from memconform.reports.conformance import (
     ConformanceConsole,
@@ -145,9 +144,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         contract=CONTRACT_VERSION,
         sdk_references={target.name: target.reference for target in targets},
         exit_code=int(code),
-        skipped=[
-            SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped
-        ],
+        skipped=[sdk.record() for sdk in skipped],
         variables={r.name: given for r, _ in present if (given := r.variables())},
         unprofiled_not_run=unprofiled_not_run(all_cases, options.profile, options.case),
         sdks=sdks,

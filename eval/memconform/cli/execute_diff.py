@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memconform.cli.diff import DiffOptions
+from memconform.cli.diff import DiffOptions, latency_codes
 from memconform.cli.lazy import carry_out
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches
 from memconform.cli.targets import json_target
@@ -49,19 +49,17 @@ def limit_codes(report: DiffReport, limits: Sequence[float | None]) -> list[Exit
         return [ExitCode.DAEMON]
     if report.contrast.compared == 0:
         return [ExitCode.NOTHING_SELECTED]
-    codes = []
+    codes: list[ExitCode] = []
     for limit in limits:
         if limit is None:
-            failed = bool(report.regressions)
             # A question that was not measured may hide a regression.
-            if report.not_measured:
-                codes.append(ExitCode.INCONCLUSIVE)
+            codes += [ExitCode.FAILED] * bool(report.regressions)
+            codes += [ExitCode.INCONCLUSIVE] * bool(report.not_measured)
         else:
-            done = report.latency.get("done")
-            failed = done is not None and done.ratio.low > limit
-            # A question that was not measured may be the one that took too long.
-            if done is None or report.not_measured or done.questions < report.contrast.compared:
-                codes.append(ExitCode.INCONCLUSIVE)
-        if failed:
-            codes.append(ExitCode.FAILED)
+            codes += latency_codes(
+                report.latency.get("done"),
+                limit,
+                compared=report.contrast.compared,
+                is_whole=not report.not_measured,
+            )
     return codes

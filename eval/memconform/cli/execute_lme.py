@@ -21,6 +21,7 @@ from memconform.cli.lme_plan import (
     upstream_of,
 )
 from memconform.cli.lme_ports import port_of
+from memconform.cli.lme_reports import continuation_hint, report_replay
 from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
 from memconform.cli.sdks import ALL
 from memconform.cli.values import request_headers
@@ -28,7 +29,7 @@ from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import ExitCode, UsageError, gravest
+from memconform.errors import ExitCode, UsageError
 from memconform.llm.accounting import dollars
 from memconform.llm.calls import LlmSession, Model
 from memconform.printing.logs import configure_logs
@@ -45,13 +46,7 @@ from memconform.replay.plan import Part, ReplayControl, ReplayPlan
 from memconform.replay.reader_prompts import ReplayWording
 from memconform.replay.records import ReplaySettings
 from memconform.replay.schedule import replay
-from memconform.reports.lme import (
-    LmeConsole,
-    heuristic_notes,
-    lme_lines,
-    lme_readme,
-    show_lme,
-)
+from memconform.reports.lme import LmeConsole, heuristic_notes, lme_readme
 from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -100,7 +95,7 @@ def _replay(options: LmeOptions, kind: str) -> ExitCode:
     models = replay_models(options)
     data = read_data(options)
     folder = options.output or Path("results") / f"{kind}-{started:%Y%m%dT%H%M%SZ}"
-    with claimed_folder(folder):
+    with claimed_folder(folder), continuation_hint(folder):
         work = _Work(options, data, models, folder, started, kind)
         return run_to_end(work.carry_out())
 
@@ -139,8 +134,7 @@ class _Work:
             mode_rule=rule,
             skipped=tuple(skipped),
         )
-        ended = await work.replay(runners, modes)
-        return gravest([ended, *(sdk.exit_code for sdk in skipped)])
+        return await work.replay(runners, modes)
 
     async def replay(
         self, runners: Sequence[SdkRunner], modes: Sequence[ReplayControl | None]
@@ -182,11 +176,7 @@ class _Work:
         notes += [f"Retrieval mode {self.mode_rule}"] if runners else []
         with replacing(self.folder / "README.md") as target:
             target.write_text(lme_readme(finished, notes, spent))
-        show_lme(finished, quiet=options.quiet)
-        for line in lme_lines(finished):
-            echo(line)
-        echo(f"-> {self.folder}")
-        return ExitCode(finished.exit_code)
+        return report_replay(options, finished, self.skipped)
 
     def _key(self) -> BrainKey:
         mode = self.options.ingest_mode
@@ -267,7 +257,7 @@ class _Work:
     def _reads(self, modes: Sequence[ReplayControl | None]) -> bool:
         """Whether our reader answers."""
         style = self.options.actor_endpoint_style
-        return self.options.reader and (style == "retrieve-only" or any(modes))
+        return not self.options.no_reader and (style == "retrieve-only" or any(modes))
 
     async def _session_filter(self, runners: Sequence[SdkRunner]) -> tuple[bool, str]:
         if not runners:
@@ -299,7 +289,7 @@ class _Work:
             model = models.open_reader(session)
             reader = Reader(model, wording, "direct")
             evidence_tokens = _evidence_tokens(options, [model])
-        elif not options.reader:
+        elif options.no_reader:
             evidence_tokens = _evidence_tokens(options, judges)
         if judges:
             judge = JudgeScorer(

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, PathType, option
 from memconform.cli.judge_options import CallFlags, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, quiet, schema, writable_file
@@ -43,7 +43,7 @@ class ExpandOptions(CallFlags):
         ExitCode.BUDGET: "--max-cost-usd is spent; repeat the command to continue",
     },
 )
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=PathType())
 @option(
     "--format",
     "name",

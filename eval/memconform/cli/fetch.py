@@ -9,7 +9,7 @@ import click
 import httpx
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
-from memconform.cli.commands import FOLDER, Command, option
+from memconform.cli.commands import FOLDER, REFERENCE, Command, PathType, option
 from memconform.cli.options import quiet
 from memconform.datasets.download import (
     PinnedFile,
@@ -56,7 +56,7 @@ _sources = option(
     "--sources",
     "sources_file",
     group=_SOURCES,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     envvar=SOURCES_VARIABLE,
     show_envvar=True,
@@ -167,7 +167,7 @@ def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> str:
         ExitCode.NOTHING_SELECTED: "no source was named and none is present",
     },
 )
-@click.argument("targets", nargs=-1, metavar="[NAME|PATH]...")
+@click.argument("targets", type=REFERENCE, nargs=-1, metavar="[NAME|PATH]...")
 @sources
 @quiet
 def verify_command(

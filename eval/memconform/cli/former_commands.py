@@ -8,7 +8,7 @@ import click
 
 from memconform.cli import diff, score
 from memconform.cli import options as given
-from memconform.cli.commands import OUTPUT, SCORING, Command, option
+from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Command, PathType, option
 from memconform.cli.judge_options import WHAT, call_options, errata, panel_options
 from memconform.cli.judge_options import partial as answers_partial
 from memconform.cli.lazy import carry_out
@@ -27,7 +27,7 @@ from memconform.errors import ExitCode
 
 
 @click.command("report export", cls=Command)
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+@click.argument("results", type=REFERENCE, nargs=-1, required=True, metavar="RESULT...")
 @option(
     "--export",
     group=OUTPUT,
@@ -41,7 +41,7 @@ from memconform.errors import ExitCode
 @option(
     "--data",
     group=OUTPUT,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     show_default="where it was when it was measured",
     help="For a retrieval log: the benchmark's file.",
@@ -59,7 +59,7 @@ _HYPOTHESES = option(
     "--hypotheses",
     "answers",
     group=WHAT,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     required=True,
     help='Stored answers, {"question_id": …, "hypothesis": …} a line.',
@@ -114,7 +114,7 @@ def locomo_command(**flags: object) -> ExitCode:
 
 
 @click.command("wmb score", cls=Command)
-@click.argument("answers", type=click.Path(path_type=Path))
+@click.argument("answers", type=PathType())
 @given.data(
     WHAT,
     "The folder that holds datasets/ and documents/, or the name of the fetched source.",
@@ -142,7 +142,7 @@ def wmb_score_command(**flags: object) -> ExitCode:
 @click.command("trend", cls=Command)
 @click.argument(
     "folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=PathType(exists=True, file_okay=False),
     default="results",
 )
 @diff.sdk
@@ -175,5 +175,5 @@ def trend_command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) 
 def review_command(fail_on: str | None, **flags: Any) -> ExitCode:  # noqa: ANN401 - one value a flag
     """Compare two results of the replay question by question: regressions, fixes, categories."""
     conditions = () if fail_on is None else (fail_on,)
-    options = diff.ReviewOptions(fail_on=conditions, **flags)
+    options = diff.ReviewOptions(fail_on=conditions, seed=0, **flags)
     return carry_out("compare_replays:run", options)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import Command, option
+from memconform.cli.commands import Command, PathType, option
 from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
@@ -13,7 +13,7 @@ from memconform.errors import ExitCode, NothingSelectedError
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 
-_PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PATH = PathType(exists=True, dir_okay=False)
 
 
 _SOURCES = "Sources"

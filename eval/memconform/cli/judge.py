@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import Group, option
+from memconform.cli.commands import Group, PathType, option
 from memconform.cli.judge_options import JUDGE, WHAT, CallFlags, call_options, errata, partial
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, results, schema
@@ -82,7 +82,7 @@ def command() -> None:
     "--set",
     "items",
     group=JUDGE,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     show_default="the shipped set",
     help="Calibration items, a JSON object a line (docs/JUDGES.md).",
@@ -134,7 +134,7 @@ def compare_command(**flags: object) -> ExitCode:
     examples=("memconform judge metrics answers.jsonl.eval-results-gpt-4o --data oracle.json",),
     exit_codes={ExitCode.DAEMON: "the log lacks a question"},
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=PathType())
 @given.data(
     WHAT,
     "The questions: LongMemEval's oracle, S or M, or the name of a fetched source.",

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from memconform.cli.commands import SCORING, option
+from memconform.cli.commands import REFERENCE, SCORING, PathType, option
 from memconform.cli.options import SECONDS, Finite
 
 JUDGE = "The judge"
@@ -123,7 +123,7 @@ def call_options(
         option(
             "--prices",
             group=group,
-            type=click.Path(path_type=Path),
+            type=PathType(),
             metavar="FILE",
             show_default="MEMCONFORM_PRICES",
             help="TOML file of prices; its models take precedence over the shipped ones.",
@@ -239,6 +239,7 @@ def judge_options(
 errata = option(
     "--errata",
     group=WHAT,
+    type=REFERENCE,
     metavar="none|NAME|FILE",
     show_default="those that ship, for the public files that they describe",
     help="Of benchmarks, questions whose reference answer is disputed: none, the errata that ship"

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, PathType, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, schema, writable
 from memconform.errors import ExitCode
@@ -82,7 +82,7 @@ class ArbitrateOptions:
     "--import",
     "imported",
     group=_VERDICTS,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE.csv",
     help="Read the verdicts from that table. Give the same --only or --sample to report on them.",
 )

@@ -34,7 +34,7 @@ def _contradictions(options: LmeOptions) -> Iterator[tuple[str, str]]:
             " memconform's reader search, the other the daemon's own reader answer"
         )
         yield why, "omit one of them"
-    if not options.reader and (is_agent or is_full):
+    if options.no_reader and (is_agent or is_full):
         other = "--ingest-mode agentic" if is_agent else "--actor-endpoint-style full"
         yield f"--no-reader and {other} exclude each other: a reader answers there", "omit one"
     limits = {
@@ -46,6 +46,10 @@ def _contradictions(options: LmeOptions) -> Iterator[tuple[str, str]]:
         yield why, "add --ingest-mode agentic; or use --timeout, --llm-timeout, --judge-timeout"
     if options.max_iterations == 1:
         yield "--max-iterations 1 leaves no search: the only reply is the answer", "give 2 or more"
+    if options.extract_only and (options.json_file is not None or options.html):
+        flag = "--html" if options.json_file is None else "--json"
+        why = f"--extract-only replays nothing, so {flag} has no report to write"
+        yield why, "omit it; extract.json in the folder of --output says what was extracted"
     if options.contextualise and options.ingest_mode == "bulk":
         why = "--contextualise situates extracted facts, and --ingest-mode bulk extracts none"
         yield why, "omit it, or use --ingest-mode replay"

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memconform.cli import options as given
 from memconform.cli.commands import FOLDER, option
 from memconform.cli.judge_options import call_options, panel_options
 from memconform.cli.lme_values import Duration
@@ -16,18 +17,17 @@ _MODELS = "Models"
 def model_options() -> tuple[Callable[[Any], Any], ...]:
     """The decorators, in the order of the help."""
     return (
-        option(
-            "--actor",
-            group=_MODELS,
-            metavar="MODEL",
+        given.reader(
+            _MODELS,
+            "Model that answers; with JB_LLM_PROVIDER=fake every model is the scripted one.",
+            aliases=("--actor",),
             show_default="JB_LME_ACTOR_MODEL, or gpt-4o",
-            help="Model that answers; with JB_LLM_PROVIDER=fake every model is the scripted one.",
         ),
         option(
-            "--reader/--no-reader",
+            "--no-reader",
             group=_MODELS,
-            default=True,
-            help="With --no-reader nothing is answered: what was retrieved goes to the judge.",
+            is_flag=True,
+            help="Answer nothing: what was retrieved goes to the judge.",
         ),
         option(
             "--max-iterations",

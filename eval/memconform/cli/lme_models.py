@@ -36,7 +36,7 @@ class ReplayModels:
 
     def needed(self, *, extracts: bool) -> list[ModelName]:
         """The models that may be called."""
-        reader = [self.reader] if self.options.reader else []
+        reader = [] if self.options.no_reader else [self.reader]
         return [*([self.extractor] if extracts else []), *reader, *self.judges]
 
     def require_settings(self, *, reads: bool) -> None:
@@ -78,7 +78,7 @@ def replay_models(options: LmeOptions) -> ReplayModels:
     return ReplayModels(
         extractor=extractor,
         extractor_address=hashlib.sha256(where.encode()).hexdigest()[:12] if where else "",
-        reader=_model(options.actor or env.get("JB_LME_ACTOR_MODEL") or _ACTOR, env),
+        reader=_model(options.reader or env.get("JB_LME_ACTOR_MODEL") or _ACTOR, env),
         judges=_judges(options, env),
         budget_usd=_BUDGET_USD if budget is None else budget,
         options=options,

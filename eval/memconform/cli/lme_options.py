@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, option
+from memconform.cli.commands import DAEMONS, FOLDER, OUTPUT, PathType, option
 from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme_model_options import model_options
 from memconform.cli.lme_values import SCOPES, SessionFilterChoice
@@ -70,8 +70,8 @@ class LmeOptions(PanelFlags):
     actor_filter_question_sessions: SessionFilter
     rank_by: RankBy | None
     benchmark_mode: tuple[str, ...] = ()
-    actor: str | None
-    reader: bool
+    reader: str | None
+    no_reader: bool
     max_iterations: int
     question_timeout: float
     judge_timeout: float
@@ -80,6 +80,8 @@ class LmeOptions(PanelFlags):
     context_tokens: int | None
     concurrency: int
     output: Path | None
+    json_file: str | None
+    html: bool
     quiet: bool
     log_level: str
 
@@ -138,7 +140,7 @@ def replay_options(command: _Command) -> _Command:
         option(
             "--sample-ids-file",
             group=_DATA,
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=PathType(dir_okay=False),
             metavar="FILE",
             help="Ids of the questions, one a line, asked in this order; takes precedence over"
             " --sample.",
@@ -329,6 +331,9 @@ def replay_options(command: _Command) -> _Command:
             help="Folder to write results to. With that of an interrupted command, it is"
             " continued.",
         ),
+        given.json_file,
+        given.html,
+        given.schema("replay.records:LmeReport"),
         quiet,
         log_level,
     )

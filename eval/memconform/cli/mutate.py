@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import DAEMONS, Command, option
+from memconform.cli.commands import DAEMONS, Command, PathType, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, quiet, schema
 from memconform.cli.targets import json_target
@@ -130,7 +130,7 @@ _MUTANTS = "Which mutants"
 @option(
     "--table",
     group=_MUTANTS,
-    type=click.Path(exists=True, path_type=Path),
+    type=PathType(exists=True),
     metavar="PATH",
     help="Test the mutants of this file, or of all *.yaml of this folder, instead of the table"
     " that ships.",

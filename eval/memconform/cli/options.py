@@ -17,7 +17,9 @@ from memconform.cli.commands import (
     FOLDER,
     ON_STDOUT,
     OUTPUT,
+    REFERENCE,
     SCORING,
+    PathType,
     log_level_option,
     option,
 )
@@ -39,7 +41,7 @@ output = option(
 results = option(
     "--output",
     group=OUTPUT,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     default="results",
     metavar="DIR",
     help="Folder of results, in which run ids are looked up.",
@@ -314,6 +316,7 @@ def data(
         group=group,
         aliases=("--dataset",),
         metavar=metavar,
+        type=REFERENCE,
         help=about,
         **attrs,
     )
@@ -357,4 +360,15 @@ def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
 
 def resume(group: str, about: str) -> Callable[[_Command], _Command]:
     """`--resume`: an interrupted call of the same command, by its id or folder."""
-    return option("--resume", group=group, metavar="RUN", help=about)
+    return option("--resume", group=group, type=REFERENCE, metavar="RUN", help=about)
+
+
+def reader(
+    group: str,
+    about: str,
+    *,
+    aliases: Sequence[str] = (),
+    **attrs: Any,  # noqa: ANN401 - click's signature
+) -> Callable[[_Command], _Command]:
+    """`--reader`: the model that answers from what was retrieved."""
+    return option("--reader", group=group, aliases=aliases, metavar="MODEL", help=about, **attrs)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, SCORING, Group, option
+from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import Finite, json_file, markdown, schema
 from memconform.cli.options import results as results_folder
@@ -68,7 +68,7 @@ def command() -> None:
     ),
     exit_codes=_EXIT_CODES,
 )
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+@click.argument("results", type=REFERENCE, nargs=-1, required=True, metavar="RESULT...")
 @option(
     "--margin",
     group=METHOD,

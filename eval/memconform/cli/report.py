@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option, reject_other_flags
+from memconform.cli.commands import OUTPUT, REFERENCE, Command, PathType, option, reject_other_flags
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.cli.options import schema, writable
@@ -68,7 +68,7 @@ class ExportOptions:
         ExitCode.DAEMON: "a retrieval log lacks questions that were not measured",
     },
 )
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+@click.argument("results", type=REFERENCE, nargs=-1, required=True, metavar="RESULT...")
 @option(
     "--format",
     "form",
@@ -93,6 +93,7 @@ class ExportOptions:
     "--baseline",
     group=OUTPUT,
     multiple=True,
+    type=REFERENCE,
     metavar="RESULT",
     help="Earlier results, or a folder of them: what passed there and fails now is a regression."
     " May be given several times.",
@@ -107,7 +108,7 @@ class ExportOptions:
 @option(
     "--data",
     group=OUTPUT,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     show_default="where it was when it was measured",
     help="For a retrieval log: the benchmark's file, with the questions and their sessions.",

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, option
+from memconform.cli.commands import DAEMONS, OUTPUT, SCORING, Command, PathType, option
 from memconform.cli.judge_options import JudgeFlags, call_options, judge_options
 from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import (
@@ -176,7 +176,7 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--corpus",
     group=_BRAIN,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="DIR",
     help="Recreate the brain from the files in DIR; a dataset's name selects the corpus shipped"
     " with it.",

@@ -10,7 +10,15 @@ import click
 
 from memconform.bench.answering.arms import CONTROLS
 from memconform.cli import options as given
-from memconform.cli.commands import FOLDER, SCORING, Command, option, reject_other_flags
+from memconform.cli.commands import (
+    FOLDER,
+    REFERENCE,
+    SCORING,
+    Command,
+    PathType,
+    option,
+    reject_other_flags,
+)
 from memconform.cli.judge_options import (
     ANSWERS,
     JUDGE,
@@ -127,11 +135,9 @@ data = given.data(
     " of a fetched source.",
     show_default="those of the RESULT",
 )
-reader = option(
-    "--reader",
-    group=_BENCH,
-    metavar="MODEL",
-    help="Model that answers, which a bench requires: provider:model (openai, anthropic, gemini,"
+reader = given.reader(
+    _BENCH,
+    "Model that answers, which a bench requires: provider:model (openai, anthropic, gemini,"
     " ollama), or `fake`, which quotes a sentence offline.",
 )
 arms = option(
@@ -256,7 +262,7 @@ prompts = option(
 script = option(
     "--script",
     group=JUDGE,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     help="The authors' program from which --prompts official reads its texts, and which is not"
     " executed: LongMemEval's run_generation.py for a bench and evaluate_qa.py for answers,"
@@ -288,7 +294,7 @@ _KINDS: Mapping[str, tuple[str, type, frozenset[str]]] = {
         ExitCode.BUDGET: "the budget is spent; repeat the command, for a file with --resume",
     },
 )
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+@click.argument("results", type=REFERENCE, nargs=-1, required=True, metavar="RESULT...")
 @data
 @strip_reasoning(WHAT)
 @errata

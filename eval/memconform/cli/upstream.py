@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, Command, PathType, option
 from memconform.daemons.ports import loopback_host
 from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
@@ -42,7 +42,7 @@ _HINTS = {errno.EADDRINUSE: "try port 0", errno.EACCES: "try port 0, or one abov
 @option(
     "--script",
     group=_SERVER,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE",
     help="JSON of scripted responses; by default chats are answered with a sentence of the notes.",
 )

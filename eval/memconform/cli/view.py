@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import results as results_folder
 from memconform.errors import ExitCode
@@ -27,7 +27,7 @@ class ViewOptions:
     examples=("memconform view", "memconform view results/2026-11-25 --port 8123"),
     exit_codes={ExitCode.USAGE: "usage, the port is taken, or a result does not exist"},
 )
-@click.argument("results", nargs=-1, metavar="[RESULT...]")
+@click.argument("results", type=REFERENCE, nargs=-1, metavar="[RESULT...]")
 @option(
     "--port",
     group=OUTPUT,
@@ -40,6 +40,7 @@ class ViewOptions:
     "--baseline",
     group=OUTPUT,
     multiple=True,
+    type=REFERENCE,
     metavar="RESULT",
     help="Earlier results for the report. May be given several times.",
 )

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import DAEMONS, OUTPUT, Group, option
+from memconform.cli.commands import DAEMONS, OUTPUT, Group, PathType, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -128,7 +128,7 @@ def command() -> None:
 @option(
     "--adapter",
     group=DAEMONS,
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="FILE.py",
     help="Ask a Python file with the benchmark's store(user_id, content) and search(user_id, query)"
     " instead. It runs in a process of its own, with your shell's variables.",

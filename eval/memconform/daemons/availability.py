@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.records import SkipRecord
 
 _ORDER_SECONDS = 1.0
 """How long finished builds wait for an earlier one; most builds are cached."""
@@ -29,6 +30,10 @@ class SkippedSdk:
             return self.error.exit_code
         broken = isinstance(self.error, DaemonError) and self.error.code not in _MACHINE_CODES
         return self.error.exit_code if broken else ExitCode.OK
+
+    def record(self) -> SkipRecord:
+        """What a report says of it."""
+        return SkipRecord(sdk=self.sdk, reason=f"{self.error.code}: {self.error.message}")
 
 
 async def build_all(

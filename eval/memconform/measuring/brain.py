@@ -162,8 +162,10 @@ async def open_brain(
 
     Raises:
         UsageError: if the documents cannot be read.
-        DaemonError: if the daemon dies, refuses or miscounts the documents.
+        DaemonError: if the daemon implements another contract, dies, refuses or miscounts the
+            documents.
     """
+    await session.require_version()
     opening = adopted_brain if is_filled else filled_brain
     brain = opening(session.client, runner, session.daemon, name, corpus)
     try:

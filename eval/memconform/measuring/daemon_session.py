@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
@@ -19,15 +19,23 @@ from memconform.ingest.monitor import DaemonMonitor
 from memconform.storage.folders import DaemonFolder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DaemonSession:
-    """A daemon that is ready."""
+    """A daemon that is ready, whatever it answers."""
 
     launch: Launch
     daemon: Daemon
     client: ContractClient
     monitor: DaemonMonitor
-    version: Version | None
+    version: Version | None = None
+    """None if it has no such route, and before it was read."""
+    _is_read: bool = field(default=False, init=False)
+
+    async def require_version(self) -> None:
+        """Read the daemon's version, unless that was done; raises as `read_version`."""
+        if not self._is_read:
+            self.version = await read_version(self.client)
+            self._is_read = True
 
 
 @asynccontextmanager
@@ -64,10 +72,9 @@ async def daemon_session(
                 rank_by=rank_by,
             ) as client,
         ):
-            version = await read_version(client)
             monitor = DaemonMonitor(daemon)
             try:
-                yield DaemonSession(launch, daemon, client, monitor, version)
+                yield DaemonSession(launch, daemon, client, monitor)
             finally:
                 monitor.close()
     except DaemonError as error:

@@ -13,6 +13,14 @@ def suggested_command(*words: str | Path) -> str:
     return shlex.join(["memconform", *map(str, words)])
 
 
+def resume_folder_command(command: Sequence[str], folder: Path) -> str:
+    """The command that continues what wrote to a folder: the same, program included."""
+    words = list(command[1:])
+    if not any(word.partition("=")[0] == "--output" for word in words):
+        words += ["--output", str(folder)]
+    return suggested_command(*words)
+
+
 def resume_command(command: Sequence[str], run_id: str) -> str:
     """The command that continues a run, made of the one that began it, program included."""
     words = [word for word in command[1:] if not word.startswith("--resume=")]

@@ -25,8 +25,10 @@ async def honours_session_filter(
     filter; then it does not honour it.
 
     Raises:
-        DaemonError: if the daemon does not index or find the three documents, or does not answer.
+        DaemonError: if the daemon implements another contract, does not index or find the three
+            documents, or does not answer.
     """
+    await session.require_version()
     documents = [
         Document(
             f"raw/lme/{name}.md",

@@ -187,7 +187,7 @@ _DECIDED_BY = {
     "parts": "--sdk or --benchmark-mode",
     "questions": "--sample, --seed or --sample-ids-file",
     "brain": "the questions, --ingest-mode, --extract-model, --actor-project or JB_LLM_PROVIDER",
-    "reader": "--actor or JB_LLM_PROVIDER",
+    "reader": "--reader or JB_LLM_PROVIDER",
     "judge": "--judge or JB_LLM_PROVIDER",
 }
 """What the names of settings do not say."""

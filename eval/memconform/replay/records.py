@@ -10,7 +10,7 @@ from pydantic import Field
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
 from memconform.measuring.observation import Observation
-from memconform.records import Failure, Incident, Record
+from memconform.records import Failure, Incident, Record, SkipRecord
 from memconform.replay.brain import BrainRecord, IngestMode
 from memconform.replay.hits import DocumentKind
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
@@ -22,6 +22,7 @@ from memconform.storage.provenance import HostOrigin, ReportHeader
 
 RESULT_SCHEMA: Literal["memconform/lme-result@1"] = "memconform/lme-result@1"
 MANIFEST_SCHEMA: Literal["memconform/lme-manifest@1"] = "memconform/lme-manifest@1"
+REPORT_SCHEMA: Literal["memconform/lme-report@1"] = "memconform/lme-report@1"
 PARITY_SCHEMA: Literal["memconform/lme-parity@1"] = "memconform/lme-parity@1"
 EXTRACT_SCHEMA: Literal["memconform/lme-extract@1"] = "memconform/lme-extract@1"
 JOURNAL_SCHEMA: Literal["memconform/lme-journal@2"] = "memconform/lme-journal@2"
@@ -345,6 +346,17 @@ class LmeParity(HostOrigin, ReportHeader):
     reasons: list[str]
     """What was not measured."""
     pairs: list[LmePair]
+
+
+class LmeReport(Record):
+    """The report of `lme run --json` and `lme tri --json`: the results of one command."""
+
+    schema_version: Literal["memconform/lme-report@1"] = REPORT_SCHEMA
+    exit_code: int
+    skipped: list[SkipRecord] = Field(default_factory=list)
+    results: list[LmeResult]
+    parity: LmeParity | None
+    """Null for fewer than two SDKs."""
 
 
 class PublishedReplay(Record):

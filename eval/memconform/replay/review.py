@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from pathlib import Path
 
 from memconform.contract.wire import JsonValue
@@ -12,6 +13,8 @@ from memconform.replay.jeffs_brain_results import RUNNER, JeffsBrainResult
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.review_records import Change, Flip, LmeReview, ReviewedResult, Unmeasured
 from memconform.replay.stored import lme_scores
+from memconform.stats.intervals import LEAST_CLUSTERS
+from memconform.stats.latency_ratio import latency_ratio
 from memconform.stats.paired_comparison import (
     ALPHA,
     MARGIN,
@@ -44,6 +47,9 @@ class ReviewSide:
     questions: Sequence[LmeQuestion]
     overridden: int = 0
     incident: Incident | None = None
+    timed: str = ""
+    """The endpoint whose calls have the latencies; empty if they contain each other, as those of
+    an agent do, or are unknown."""
     is_foreign: bool = False
     """Whether another runner wrote it, which leaves settings and gold sessions unknown."""
 
@@ -64,6 +70,7 @@ class ReviewSide:
             questions=result.questions,
             overridden=overridden,
             incident=result.incident,
+            timed="" if settings.agentic else settings.endpoint_style,
         )
 
     @classmethod
@@ -102,6 +109,7 @@ class _Tally:
     regressions: list[Flip] = field(default_factory=list)
     fixes: list[Flip] = field(default_factory=list)
     not_measured: list[Unmeasured] = field(default_factory=list)
+    log_ratios: list[float] = field(default_factory=list)
 
     def add(self, before: LmeQuestion, after: LmeQuestion) -> None:
         scopes = (self.overall, self.categories.setdefault(before.category, Counts()))
@@ -117,6 +125,8 @@ class _Tally:
             counts.add(
                 first=before.correct, second=after.correct, cluster=before.cluster or after.cluster
             )
+        if before.retrieval_ms and after.retrieval_ms:
+            self.log_ratios.append(log(after.retrieval_ms / before.retrieval_ms))
         if before.correct != after.correct:
             (self.regressions if before.correct else self.fixes).append(_flip(before, after))
 
@@ -127,8 +137,10 @@ class _Tally:
             counts.same = False
 
 
-def review(before: ReviewSide, after: ReviewSide, *, across_rubrics: bool = False) -> LmeReview:
-    """Report what changed from one result to another.
+def review(
+    before: ReviewSide, after: ReviewSide, *, across_rubrics: bool = False, seed: int = 0
+) -> LmeReview:
+    """Report what changed from one result to another; `seed` is that of the resampling.
 
     Only questions that both measured are compared. The exit code is FAILED if the second result
     is significantly worse over all of them; a category alone never decides it.
@@ -153,6 +165,7 @@ def review(before: ReviewSide, after: ReviewSide, *, across_rubrics: bool = Fals
         tally.leave_out(unpaired)
     [overall] = compare_pairs([tally.overall])
     names = sorted(tally.categories)
+    is_timed = bool(before.timed) and before.timed == after.timed
     comparisons = compare_pairs([tally.categories[name] for name in names])
     report = LmeReview(
         exit_code=ExitCode.OK,
@@ -164,6 +177,9 @@ def review(before: ReviewSide, after: ReviewSide, *, across_rubrics: bool = Fals
         alpha=ALPHA,
         overall=overall,
         by_category=dict(zip(names, comparisons, strict=True)),
+        latency=latency_ratio(tally.log_ratios, seed)
+        if is_timed and len(tally.log_ratios) >= LEAST_CLUSTERS
+        else None,
         regressions=tally.regressions,
         fixes=tally.fixes,
         not_measured=tally.not_measured,

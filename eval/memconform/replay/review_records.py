@@ -5,6 +5,7 @@ from typing import Literal
 from memconform.records import Incident, Record
 from memconform.replay.records import JudgeVerdict
 from memconform.scoring.accuracy import Accuracy
+from memconform.stats.latency_ratio import LatencyRatio
 from memconform.stats.paired_comparison import PairedComparison
 
 REVIEW_SCHEMA: Literal["memconform/lme-review@1"] = "memconform/lme-review@1"
@@ -76,6 +77,9 @@ class LmeReview(Record):
     overall: PairedComparison
     by_category: dict[str, PairedComparison]
     """With Holm's adjustment for the number of categories."""
+    latency: LatencyRatio | None = None
+    """Of retrieval; null if an agent searched, if the endpoints differ, if fewer than ten questions
+    have one in both results, and in reports of earlier versions."""
     regressions: list[Flip]
     fixes: list[Flip]
     not_measured: list[Unmeasured]

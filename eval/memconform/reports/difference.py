@@ -7,7 +7,12 @@ from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.parity import contrast_line
-from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
+from memconform.reports.rates import (
+    latency_text,
+    measured_questions,
+    missing_questions,
+    pass_rate_text,
+)
 from memconform.results.run_diff import DiffReport
 from memconform.runs.results import RunSummary
 
@@ -55,9 +60,7 @@ def show_difference(report: DiffReport) -> None:
             line = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
             console.print(line, style=style)
     for name, latency in report.latency.items():
-        ratio = latency.ratio
-        line = f"{_LATENCIES[name]}: {ratio.value:.2f}x the first run"
-        console.print(f"{line} (95 %: {ratio.low:.2f} to {ratio.high:.2f})")
+        console.print(f"{_LATENCIES[name]}: {latency_text(latency, 'the first run')}")
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
 from memconform.printing.errors import render_error
-from memconform.printing.escaping import escape_markdown
+from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.records import Failure
 from memconform.replay.brain import BrainRecord
@@ -78,7 +78,8 @@ class LmeConsole(RowsProgress):
                 self.begin(event.name, "reading", self._questions)
                 self.advance(event.name)
             case PartHalted():
-                self._console.print(f"{event.name}: {render_error(event.error)}", style="bold red")
+                halted = Lines(f"{event.name}: {render_error(event.error)}")
+                self._console.print(halted, style="bold red")
             case PartFinished():
                 self.end(event.result.sdk, "failed" if event.result.failures else "done")
 

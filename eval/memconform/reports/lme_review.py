@@ -11,7 +11,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
-from memconform.reports.rates import NO_FIGURE, format_rate
+from memconform.reports.rates import NO_FIGURE, format_rate, latency_text
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 
 _BEFORE, _AFTER = "before", "after"
@@ -48,6 +48,8 @@ def show_lme_review(report: LmeReview) -> None:
     )
     console.print(table)
     console.print(contrast_line(_BEFORE, _AFTER, report.overall, "history"))
+    for line in _latency(report):
+        console.print(line)
     for title, flips, style in (
         ("regressions", report.regressions, "red"),
         ("fixes", report.fixes, "green"),
@@ -73,7 +75,7 @@ def lme_review_markdown(report: LmeReview) -> str:
     lines += [f"- {escape_markdown(line)}" for line in _heads(report)]
     lines += ["", *markdown_table(_HEADER, _rows(report), left=range(len(_HEADER))), ""]
     overall = contrast_line(_BEFORE, _AFTER, report.overall, "history")
-    notes = (overall, *_absences(report), *report.reasons)
+    notes = (overall, *_latency(report), *_absences(report), *report.reasons)
     lines += [f"- {escape_markdown(note)}" for note in notes]
     for title, flips in (("Regressions", report.regressions), ("Fixes", report.fixes)):
         if flips:
@@ -94,6 +96,11 @@ def _heads(report: LmeReview) -> Iterator[str]:
         yield "what differs: no setting, SDK, version or build"
     for change in report.changes:
         yield f"what differs: {change.name}: {change.before} -> {change.after}"
+
+
+def _latency(report: LmeReview) -> Iterator[str]:
+    if report.latency is not None:
+        yield f"retrieval latency: {latency_text(report.latency, 'that before')}"
 
 
 def _absences(report: LmeReview) -> Iterator[str]:

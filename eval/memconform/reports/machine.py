@@ -56,7 +56,7 @@ def write_run_report(
     parity: ParityReport | None = None,
 ) -> None:
     """Write the report of a command; the result files of its runs are copied unchanged."""
-    records = [SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped]
+    records = [sdk.record() for sdk in skipped]
     report = RunReport(
         exit_code=exit_code, skipped=records, agreement=agreement, parity=parity, runs=[]
     )

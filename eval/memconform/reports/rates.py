@@ -1,11 +1,15 @@
 """Rates as text. Where nothing was measured there is no rate and no interval, but the reason."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from memconform.printing.plurals import plural
 from memconform.runs.results import FloorResult, RunSummary
 from memconform.runs.verdict import unmeasured_counts
 from memconform.scoring.statuses import QuestionStatus
+
+if TYPE_CHECKING:
+    from memconform.stats.latency_ratio import LatencyRatio
 
 NOT_MEASURED = "not measured"
 NO_FIGURE = "-"
@@ -103,3 +107,9 @@ def is_missed(floor: FloorResult) -> bool:
 def missing_questions(counts: Mapping[QuestionStatus, int]) -> str:
     """How the questions without a score ended: `18 daemon_error, 2 timeout`."""
     return ", ".join(unmeasured_counts(counts))
+
+
+def latency_text(latency: "LatencyRatio", base: str) -> str:
+    """Format `1.20x <base> (95 %: 1.11 to 1.31)`."""
+    ratio = latency.ratio
+    return f"{ratio.value:.2f}x {base} (95 %: {ratio.low:.2f} to {ratio.high:.2f})"

@@ -28,6 +28,8 @@ def read_replay(path: Path) -> dict[str, LoadedRun]:
 
 def _run(path: Path, replay: LmeResult) -> LoadedRun:
     settings, retrieval = replay.settings, replay.settings.retrieval
+    # Searches of agents run concurrently, and their latencies contain each other.
+    is_timed = not settings.agentic
     return ScoredRun(
         path=path,
         origin=replay,
@@ -52,7 +54,7 @@ def _run(path: Path, replay: LmeResult) -> LoadedRun:
             "evidence_tokens": settings.evidence_tokens,
             "contract": settings.contract,
         },
-        questions=[_question(question) for question in replay.questions],
+        questions=[_question(question, is_timed=is_timed) for question in replay.questions],
         stated=(
             replay.questions_run,
             replay.measured,
@@ -61,13 +63,13 @@ def _run(path: Path, replay: LmeResult) -> LoadedRun:
         incident=replay.incident,
         reasons=replay.failures,
         brain=settings.brain,
-        latency=replay.latency.retrieval,
+        latency=replay.latency.retrieval if is_timed else None,
         version=replay.version,
         build_hash=replay.build_hash,
     ).load()
 
 
-def _question(question: LmeQuestion) -> QuestionResult:
+def _question(question: LmeQuestion, *, is_timed: bool) -> QuestionResult:
     return scored_question(
         id=question.id,
         question=question.question,
@@ -78,7 +80,7 @@ def _question(question: LmeQuestion) -> QuestionResult:
         code=question.code,
         reason=question.reason,
         answer=question.answer,
-        latency_ms=question.retrieval_ms,
+        latency_ms=question.retrieval_ms if is_timed else None,
         ranking=[
             RankedChunk(
                 chunk_id=f"{hit.path}, session {hit.session}",

@@ -152,7 +152,10 @@ async def _stages(
             )
         )
         client, daemon = session.client, session.daemon
-        facts.daemon, facts.version = daemon, session.version
+        # First: what it took to start is known of a daemon without a version, too.
+        facts.daemon = daemon
+        await session.require_version()
+        facts.version = session.version
         # With several questions in flight, a prompt cannot be attributed to one of them.
         address = upstream_of(daemon)
         watch = (

@@ -101,6 +101,7 @@ WRITERS: Final = {
     "calibration": ("judge calibrate", "memconform judge compare and score use it"),
     "judge-comparison": ("judge compare", _ITSELF),
     "lme-result": ("lme", "memconform diff, parity, lme arbitrate and report read it"),
+    "lme-report": ("lme", "give a result-<sdk>.json of the folder that --output named"),
     "lme-parity": ("lme tri", f"{_REPORTS}; to compare, give the result-<sdk>.json beside it"),
     "lme-run": ("lme", "give the folder, or a result-<sdk>.json in it"),
     "lme-manifest": ("lme", "give the result-<sdk>.json beside it"),

@@ -1,6 +1,7 @@
 """`memconform lme` that is interrupted, killed, or called twice at once."""
 
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,8 @@ def test_an_interrupt_leaves_no_process_and_no_half_file(
     finally:
         process.kill()
     assert process.returncode == 130, said
+    printed = shlex.join(["memconform", "lme", *map(str, command)])
+    assert f"to continue: {printed}\n" in said
     require_whole_files(workspace / "out")
     if stage in ("asking", "reading"):
         result = load(workspace / "out")

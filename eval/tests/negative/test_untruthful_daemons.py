@@ -103,6 +103,7 @@ def test_a_daemon_that_cannot_be_trusted_is_not_asked(
     )
     assert (ended.code, ended.result["incident"]["code"]) == (3, code)
     assert ended.result["counts"]["not_run"] == 12
+    assert None not in [ended.result["daemon"][name] for name in ("ready_ms", "rss_peak_bytes")]
 
 
 @pytest.mark.parametrize(

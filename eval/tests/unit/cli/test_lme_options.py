@@ -80,6 +80,19 @@ def test_a_flag_without_an_effect_is_refused(flags: str, says: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("flag", ["--reader", "--actor"])
+def test_the_model_that_answers_is_the_reader_as_in_score(
+    flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lme` calls it the actor, as jeffs-brain/memory does, and `score` the reader."""
+    monkeypatch.setenv("JB_LME_ACTOR_MODEL", "gpt-4o")
+    assert str(replay_models(_options(flag, "openai:gpt-5")).reader) == "openai:gpt-5"
+    [option] = [param for param in run_command.params if flag in param.opts]
+    record = option.get_help_record(click.Context(run_command))
+    assert record is not None
+    assert record[0] == "--reader MODEL"
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -1,5 +1,6 @@
 """Options of one name have one meaning in every command."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,29 @@ def test_output_is_a_folder_of_results_everywhere() -> None:
         default = shown if isinstance(shown, str) else str(option.default)
         assert default.startswith("results"), path
         assert "-o" not in option.opts, path
+
+
+_NAMES_A_PATH = re.compile(r"FILE|DIR|PATH|RESULT|RUN\b")
+
+
+def test_an_empty_path_is_refused_everywhere() -> None:
+    """`--output ""`, from a variable that was not set, wrote into the current folder."""
+    found = set()
+    for context, command in walk(_ROOT):
+        for param in command.params:
+            if not (isinstance(param.type, click.Path) or _NAMES_A_PATH.search(str(param.metavar))):
+                continue
+            several = isinstance(param, click.Option) and param.multiple
+            empty = ("",) if several or param.nargs != 1 else ""
+            with pytest.raises(click.BadParameter) as refused:
+                param.handle_parse_result(context, {str(param.name): empty}, [])
+            assert param.get_error_hint(context) in refused.value.format_message()
+            found.add((context.command_path.removeprefix("memconform "), param.opts[0]))
+    assert {
+        *(("run", "--output"), ("run", "--json"), ("run", "--corpus"), ("bench", "--export")),
+        *(("lme tri", "--output"), ("lme run", "--brain-cache"), ("lme run", "--sample-ids-file")),
+        *(("report", "results"), ("run", "--resume"), ("datasets fetch", "--to")),
+    } <= found
 
 
 def test_a_folder_to_write_to_is_not_below_a_file(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ import pytest
 
 import memconform
 from memconform.cli.main import cli
-from memconform.printing.commands import resume_command, suggested_command
+from memconform.printing.commands import (
+    resume_command,
+    resume_folder_command,
+    suggested_command,
+)
 
 _ROOT = Path(memconform.__file__).parent
 
@@ -143,3 +147,17 @@ def test_a_command_is_quoted_for_a_shell() -> None:
 def test_the_command_that_continues_a_run_is_the_one_that_began_it(flags: list[str]) -> None:
     began = ["/bin/memconform", "bench", *flags, "--output", "out"]
     assert resume_command(began, "NEW") == "memconform bench --output out --resume NEW"
+
+
+@pytest.mark.parametrize(
+    ("flags", "given"),
+    [
+        ("", " --output 'my results'"),
+        (" --output out", ""),
+        (" --output=out", ""),
+    ],
+)
+def test_the_command_that_continues_a_folder_names_it(flags: str, given: str) -> None:
+    began = ["/bin/memconform", "lme", "run", "--header", "a: b", *flags.split()]
+    expected = f"memconform lme run --header 'a: b'{flags}{given}"
+    assert resume_folder_command(began, Path("my results")) == expected

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.raw_http import serving
 from memconform.client.client import ContractClient
 from memconform.client.timings import Timeouts
@@ -19,7 +20,10 @@ from memconform.ingest import monitor
 from memconform.ingest.documents import Document
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
+from memconform.runs.engine import execute
+from memconform.runs.events import RunFinished
 from memconform.storage import folders
+from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset
 from tests.fakes.scripted import ScriptedDaemon
 
 
@@ -28,14 +32,18 @@ class _Runner(SdkRunner):
 
     name = "scripted"
 
+    def __init__(self, fault: str = "") -> None:
+        self._fault = fault
+
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[Daemon]:
         launch.state.mkdir()
         (launch.state / "index").write_bytes(b"documents")
         async with (
-            serving(ScriptedDaemon("", "", None).answer, "127.0.0.1", 0) as port,
+            serving(ScriptedDaemon(self._fault, "", None).answer, "127.0.0.1", 0) as port,
             UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
         ):
+            daemon.ready_ms = 7.0
             yield daemon
 
 
@@ -109,3 +117,31 @@ async def test_a_brain_of_a_running_daemon_is_deleted_however_its_use_ends(
             await using
         async with ContractClient(f"http://127.0.0.1:{port}") as client:
             assert list(await client.list_brains()) == left
+
+
+async def test_what_a_daemon_without_a_version_took_to_start_is_known_to_run(
+    tmp_path: Path,
+) -> None:
+    """Its result had no `ready_ms`: the version was read before the daemon was handed on."""
+    plan = plan_of(
+        FaultyRun((), "ask-basic", concurrency=1), write_dataset(tmp_path), tmp_path / "results"
+    )
+    [finished] = [
+        event
+        async for event in execute(plan, _Runner("no_version"))
+        if isinstance(event, RunFinished)
+    ]
+    incident = finished.summary.incident
+    assert incident is not None
+    assert (incident.code, finished.summary.daemon.ready_ms) == ("no_version", 7.0)
+
+
+async def test_what_a_daemon_without_a_version_took_to_start_is_known_to_bench(
+    tmp_path: Path,
+) -> None:
+    system = DaemonSystem(_Runner("no_version"), (), tmp_path / "d", "r", "own", shared=False)
+    with pytest.raises(DaemonError) as raised:
+        async with system.open() as running, running.build_index([]):
+            pass
+    assert raised.value.code == "no_version"
+    assert running.record().ready_ms == 7.0

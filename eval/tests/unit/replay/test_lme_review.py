@@ -8,12 +8,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from memconform.cli.diff import latency_codes
 from memconform.cli.main import cli
 from memconform.errors import ExitCode, UsageError
 from memconform.records import Incident
 from memconform.replay.records import LmeQuestion
 from memconform.replay.review_records import LmeReview
 from memconform.replay.stored import find_result_file, read_lme_result
+from memconform.stats.latency_ratio import LatencyRatio
+from memconform.stats.paired_comparison import RateInterval
 from memconform.storage.sink import replacing
 from tests.unit.lme_results import RETRIEVAL, SETTINGS, question, result_of, write_lme
 
@@ -313,3 +316,72 @@ def test_intervals_may_be_by_history_or_by_question(tmp_path: Path, clustered: b
         each["cluster"] = f"h{int(each['id'][2:]) // 3}"
     path.write_text(json.dumps(loaded))
     read_lme_result(path)
+
+
+_SLOWER = [question(name, retrieval_ms=2.0 + n / 100) for n, name in enumerate(_NAMES)]
+
+
+def test_latency_is_compared_question_by_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`diff` said that it compares none, although each question has one."""
+    pair = _pair(tmp_path, _questions(), _SLOWER)
+    code, report = _review(*pair, "--fail-on", "latency:2.5")
+    assert code is ExitCode.OK
+    assert report.latency is not None
+    assert report.latency.questions == 20
+    assert 2.0 < report.latency.ratio.low < report.latency.ratio.value < 2.2
+    assert "retrieval latency: 2.09x that before (95 %: " in capsys.readouterr().err
+    assert _review(*pair, "--fail-on", "latency:1.5")[0] is ExitCode.FAILED
+    assert "retrieval latency: 2.09x" in _markdown(tmp_path, *pair)
+
+
+def _markdown(folder: Path, before: Path, after: Path) -> str:
+    target = folder / "review.md"
+    _review(before, after, "--markdown", str(target))
+    return target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "settings"),
+    [
+        # Searches of an agent run concurrently, so that their latencies contain each other.
+        (_questions(), _SLOWER, {"agentic": True}),
+        # One is the time of a search, the other that of a search and a reader.
+        (_questions(), _SLOWER, {"endpoint_style": "full"}),
+        (_questions(), _questions(retrieval_ms=None), {}),
+        (_questions()[:9], _SLOWER[:9], {}),
+    ],
+    ids=["agent", "other endpoint", "no latency", "few"],
+)
+def test_latencies_that_cannot_be_compared_are_not(
+    tmp_path: Path,
+    before: list[LmeQuestion],
+    after: list[LmeQuestion],
+    settings: dict[str, object],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pair = _pair(tmp_path, before, after, settings=settings)
+    code, report = _review(*pair, "--fail-on", "latency:1.5")
+    assert report.latency is None
+    assert code is ExitCode.INCONCLUSIVE
+    assert "the latency ratio is undecided: fewer than 10 questions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("low", "compared", "is_whole", "codes"),
+    [
+        (1.1, 20, True, []),
+        (1.3, 20, True, [ExitCode.FAILED]),
+        # A question without a latency may be the slow one.
+        (1.1, 20, False, [ExitCode.INCONCLUSIVE]),
+        (1.1, 21, True, [ExitCode.INCONCLUSIVE]),
+        (1.3, 21, True, [ExitCode.INCONCLUSIVE, ExitCode.FAILED]),
+    ],
+)
+def test_a_limit_of_latency_is_decided_by_all_questions(
+    low: float, compared: int, codes: list[ExitCode], *, is_whole: bool
+) -> None:
+    interval = RateInterval(value=1.4, low=low, high=1.5)
+    latency = LatencyRatio(questions=20, ratio=interval)
+    assert list(latency_codes(latency, 1.2, compared=compared, is_whole=is_whole)) == codes

@@ -130,6 +130,7 @@ VERBS = {
     "score --rubric wmb": Verb(_wmb_score, **_SCORED),
     "lme run": Verb(_lme, **_SCORED),
     "lme tri": Verb(_lme, **_SCORED),
+    "lme run --json": Verb(_only_named("lme-report@1")),
     "wmb run": Verb(_only_named("wmb-run@1")),
     "conform": Verb(_conform, shown=True),
     "mutate": Verb(lambda folder: _document(folder, mutation_report("killed")), shown=True),

@@ -245,3 +245,10 @@ def test_every_schema_has_its_command_and_readers() -> None:
     }
     assert len(written) > 20
     assert written - set(WRITERS) == set()
+
+
+@pytest.mark.parametrize("agentic", [False, True])
+def test_latencies_of_an_agent_are_no_latencies_of_a_search(tmp_path: Path, agentic: bool) -> None:  # noqa: FBT001 - a parameter
+    """Its searches run concurrently."""
+    [run] = load_results([str(_replay(tmp_path, STATUSES, agentic=agentic))], tmp_path)
+    assert {each.latency_ms for each in run.questions()} == {None if agentic else 1.0}
