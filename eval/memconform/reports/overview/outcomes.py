@@ -3,14 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memconform.bench.records import BenchReport
+from memconform.bench.records import BenchReport, Row
+from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Check, Result
 from memconform.fuzzing.results import FuzzReport
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
+from memconform.reports.rates import format_rate
 from memconform.scoring.statuses import QuestionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A rate in percent, or a latency in ms; its interval is 95 %."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+
+    def text(self) -> str:
+        """Format `recall_any@5 81.2 (74.0 to 86.9)`."""
+        return f"{self.name} {format_rate(self.value, self.interval, measured=1, spec='.1f')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,8 @@ class Outcome:
     """What shows it: what was expected, the answer, a command."""
     ms: float | None = None
     tags: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    """What was measured, if that is more than a status."""
 
 
 CONFORMANCE = "conformance"
@@ -163,5 +180,15 @@ def _rows(bench: BenchReport) -> Iterator[Outcome]:
         yield Outcome(
             row.system, f"bench {bench.suite}", row.strategy or row.system,
             f"{row.queries} queries", status, "measured" if row.measured else "not measured",
-            "; ".join(row.why),
+            "; ".join(row.why), figures=tuple(_figures(row)),
         )  # fmt: skip
+
+
+def _figures(row: Row) -> Iterator[Figure]:
+    for name, view in row.views.items():
+        prefix = "" if name == ALL else f"{name} "
+        for metric, estimate in view.metrics.items():
+            yield Figure(prefix + metric, estimate.value, (estimate.low, estimate.high))
+    if row.latency is not None:
+        for quantile, value in row.latency.answer.model_dump().items():
+            yield Figure(f"{quantile} ms", value)
