@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,8 +141,9 @@ def write_judged(
     return builder.write(RunFolder(output, run_id)).result
 
 
-def write_wmb_score(output: Path, run_id: str, *, lost: int = 0) -> Path:
-    """The result of `wmb score`; its judge fails on the first `lost` answers."""
+def write_wmb_score(output: Path, run_id: str, *, lost: int = 0, not_asked: int = 0) -> Path:
+    """The result of `wmb score`; its judge fails on the first `lost` answers, and its run did not
+    ask the last questions."""
     asked = questions(scored=4, probes=4, analysed=1)
     key = read_wmb_key(write_benchmark(output / f"{run_id}-data", asked))
     rows = [
@@ -150,11 +152,14 @@ def write_wmb_score(output: Path, run_id: str, *, lost: int = 0) -> Path:
             "memories_returned": [] if row["qtype"] == "FalseMemory" else [RIGHT],
             "latency_ms": 10,
         }
-        for row in asked
+        for row in asked[: len(asked) - not_asked]
     ]
+    stored = read_stored_answers(write_answers(output / f"{run_id}.json", rows), key.questions)
     plan = WmbPlan(
         key=key,
-        answers=read_stored_answers(write_answers(output / f"{run_id}.json", rows), key.questions),
+        answers=replace(
+            stored, not_asked=tuple(row["id"] for row in asked[len(asked) - not_asked :])
+        ),
         scorer=_Scorer([], rubric=WmbRubric()),
         prompts="own",
         label="quick",

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 import memconform
+from memconform.bench.wmb.records import WmbScore
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
 from memconform.reports.overview.overview import Overview
+from memconform.reports.wmb import show_score
 from memconform.results.comparison import compare_runs
 from memconform.results.loaded_runs import method_lines
 from memconform.results.references import load_pair, load_results
 from memconform.results.run_diff import diff_runs
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.result_file import WRITERS
+from memconform.storage.result_file import WRITERS, read_head
 from tests.unit.lme_results import RETRIEVAL, write_lme
 from tests.unit.lme_results import question as lme_question
 from tests.unit.scored_answers import (
@@ -220,6 +222,24 @@ def test_a_score_of_wmb_is_its_questions_by_the_readme(tmp_path: Path) -> None:
     assert run.summary.counts[LOST] == 1
     assert {question.cluster for question in questions} == {"daily_life", "work_career"}
     assert SHA not in run.summary.dataset
+
+
+def test_score_and_report_count_a_partial_run_of_wmb_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Denominators are fixed: what a run left out is expected and not measured. `score` exited 0,
+    and named 10 questions as not measured where a report counted 8."""
+    # The last two are probes about documents, which the README never counts.
+    path = write_wmb_score(tmp_path, "w", not_asked=10)
+    report = WmbScore.model_validate_json(read_head(path))
+    [run] = load_results([str(path)], tmp_path)
+    expected, measured, _ = report.profiles["readme"].counts()
+    assert (expected - measured, expected) == (8, 24)
+    assert sum(not question.verdict.measured for question in run.questions()) == 8
+    assert report.exit_code == run.summary.exit_code == ExitCode.DAEMON
+    assert {q.error.code for q in run.questions() if q.error is not None} == {"not_asked"}
+    show_score(report)
+    assert "not measured: 8 of 24 questions by the readme" in capsys.readouterr().err
 
 
 def test_a_score_of_wmb_without_outcomes_is_shown_and_not_compared(tmp_path: Path) -> None:
