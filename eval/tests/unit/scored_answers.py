@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from memconform.bench.answering.arms import CONTROLS, Control
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
 from memconform.bench.answering.records import AnswerSettings, ArmAnswer, ReaderSettings
 from memconform.bench.answering.report_builder import AnswerReportBuilder
@@ -79,7 +80,9 @@ def write_answer(
     }  # fmt: skip
     plan = AnswerPlan(
         tasks=[AnswerTask(key.questions[name], "h", ()) for name in names],
-        arms=[Arm(name, control="no-memory") for name in arms],
+        arms=[
+            Arm(name, control=cast("Control", name) if name in CONTROLS else None) for name in arms
+        ],
         key=key,
         conversations=cast("Any", None),
         reader=cast("Any", None),

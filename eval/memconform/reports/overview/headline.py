@@ -75,7 +75,7 @@ def statements(overview: Overview) -> list[Statement]:
     """
     results = [
         *_regressions(overview),
-        *(s for group in overview.groups for s in _of_group(group)),
+        *(s for group in overview.groups if not group.is_control for s in _of_group(group)),
         *(s for report in overview.conformance for s in _conformance(report)),
         *(s for report in overview.mutation for s in _mutation(report)),
         *(s for report in overview.fuzzing for s in _fuzzing(report)),
@@ -83,6 +83,7 @@ def statements(overview: Overview) -> list[Statement]:
         *_replays(overview),
         *(s for report in overview.parities for s in _parity(report)),
         *_wmb(overview),
+        *(s for group in overview.groups if group.is_control for s in _controls(group)),
         *(Statement(Grade.UNKNOWN, f"skipped: {skip}") for skip in overview.results.skipped_sdks),
         *(Statement(Grade.UNKNOWN, f"not shown: {line}") for line in overview.not_shown),
     ]
@@ -144,6 +145,17 @@ def _of_group(group: RunGroup) -> Iterator[Statement]:
         passes = f"{summary.passed} of {plural(summary.total, 'question')}"
         link = fragment("questions", g=group.key)
         yield Statement(Grade.GOOD, f"{run.name} passes {passes} of {group.name}", link)
+
+
+def _controls(group: RunGroup) -> Iterator[Statement]:
+    """What arms without a system score, which is good or bad of none."""
+    for run in group.current:
+        yield from _of_run(group, run)
+        if is_complete(run.summary):
+            passes = f"{run.summary.passed} of {plural(run.summary.total, 'question')}"
+            link = fragment("questions", g=group.key, sdk=run.name)
+            text = f"{run.name}, a control, passes {passes} of {group.name}"
+            yield Statement(Grade.GOOD, text, link)
 
 
 def _of_run(group: RunGroup, run: LoadedRun) -> Iterator[Statement]:

@@ -84,13 +84,18 @@ def _questions(group: RunGroup, row: QuestionRow) -> Iterator[Outcome]:
         elif result.verdict in (QuestionStatus.INCORRECT, QuestionStatus.ABSTAINED):
             trace.append(f"answer: {result.answer or ''}")
             message = message or "the answer does not pass"
+        status = _QUESTION.get(result.verdict, OutcomeStatus.ERROR)
+        detail = result.verdict.value
+        if group.is_control and result.verdict.measured:
+            # What a control gets right or wrong is neither a success nor a failure of a system.
+            status, detail = OutcomeStatus.SKIPPED, f"control: {detail}"
         yield Outcome(
             sdk=run.name,
             suite=group.name,
             id=result.id,
             title=result.question,
-            status=_QUESTION.get(result.verdict, OutcomeStatus.ERROR),
-            detail=result.verdict.value,
+            status=status,
+            detail=detail,
             message="" if result.passed else message,
             trace="" if result.passed else "\n".join(trace),
             ms=result.latency_ms,

@@ -12,6 +12,10 @@ import memconform
 from memconform.bench.wmb.records import WmbScore
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
+from memconform.reports.check_status import OutcomeStatus
+from memconform.reports.exports.summary import summary_markdown
+from memconform.reports.overview.headline import statements
+from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
 from memconform.reports.wmb import show_score
 from memconform.results.comparison import compare_runs
@@ -265,3 +269,65 @@ def test_every_schema_has_its_command_and_readers() -> None:
     }
     assert len(written) > 20
     assert written - set(WRITERS) == {"journal"}
+
+
+def test_controls_are_shown_apart_and_are_no_failures(tmp_path: Path) -> None:
+    """What the reader got wrong without a memory counted as failures, and drifted from a system."""
+    wrong = dict.fromkeys(STATUSES, WRONG)
+    right = dict.fromkeys(STATUSES, RIGHT)
+    path = write_answer(
+        tmp_path, "a", {"go hybrid": right, "no-memory": wrong, "full-context": STATUSES}
+    )
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        found = outcomes(overview)
+        verdict, *others = statements(overview)
+        text = summary_markdown(overview, [verdict, *others], found)
+    assert {(o.sdk, o.status) for o in found} == {
+        ("go hybrid", OutcomeStatus.PASSED),
+        ("no-memory", OutcomeStatus.SKIPPED),
+        ("full-context", OutcomeStatus.SKIPPED),
+    }
+    assert {o.detail for o in found if o.sdk == "no-memory"} == {"control: incorrect"}
+    assert verdict.text.startswith("go hybrid passes 6 of 6 questions")
+    assert [statement.text.partition(" of ")[0] for statement in others] == [
+        "full-context, a control, passes 4",
+        "no-memory, a control, passes 0",
+    ]
+    assert "controls | 0.667 (" in text
+    assert "Failed" not in text
+
+
+def test_an_answer_that_a_control_lacks_is_not_measured(tmp_path: Path) -> None:
+    path = write_answer(tmp_path, "a", {"go": {"q": RIGHT}, "oracle": {"q": LOST}})
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        statuses = {outcome.sdk: outcome.status for outcome in outcomes(overview)}
+    assert statuses == {"go": OutcomeStatus.PASSED, "oracle": OutcomeStatus.ERROR}
+
+
+def test_a_control_is_compared_with_no_baseline(tmp_path: Path) -> None:
+    arms = {"go": STATUSES, "no-memory": STATUSES}
+    earlier = write_answer(tmp_path, "a", arms)
+    earlier.write_text(earlier.read_text().replace('"started_at": "20', '"started_at": "19', 1))
+    wrong = {"no-memory": dict.fromkeys(STATUSES, WRONG)}
+    later = write_answer(tmp_path, "b", arms | wrong)
+    with Overview.load([str(later)], [str(earlier)], tmp_path) as overview:
+        outcomes(overview)
+        changes = {sdk for group in overview.groups for sdk in group.changes}
+    assert changes == {"go"}
+
+
+@pytest.mark.parametrize(("sdk", "is_control"), [("oracle", True), ("go", False)])
+def test_a_control_of_a_replay_is_a_control(
+    tmp_path: Path,
+    sdk: str,
+    is_control: bool,  # noqa: FBT001 - a case
+) -> None:
+    """An SDK that is asked of the file of the oracle is none."""
+    path = write_lme(
+        tmp_path / "result.json",
+        [lme_question("q")],
+        sdk=sdk,
+        settings=REPLAY | {"benchmark_mode": "oracle"},
+    )
+    [run] = load_results([str(path)], tmp_path)
+    assert run.is_control is is_control
