@@ -30,6 +30,7 @@ class DiffOptions:
     seed: int
     output: Path
     json_file: str | None
+    markdown: str | None
     quiet: bool
     metric: str | None
     view: str | None
@@ -65,6 +66,8 @@ class TrendOptions:
     sdk: tuple[str, ...]
     dataset: tuple[str, ...]
     output: Path
+    json_file: str | None = None
+    markdown: str | None = None
 
 
 overrides = option(
@@ -151,6 +154,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
     "results.run_diff:DiffReport",
     "bench.comparison_records:BenchDiffReport",
     "replay.review_records:LmeReview",
+    "results.trend:TrendReport",
 )
 @quiet
 @click.pass_context

@@ -77,7 +77,7 @@ class WmbReportBuilder:
             each.question: Failure(code=each.code, message=each.message)
             for each in self._plan.answers.lost
         } | {
-            name: Failure(code="not_asked", message="the run left it out")
+            name: Failure(code="not_run", message="the run left it out")
             for name in self._plan.answers.not_asked
         }
         for name, right in readme_outcomes(scored).items():
