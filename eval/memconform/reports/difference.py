@@ -47,18 +47,18 @@ def diff_banner(report: DiffReport) -> str:
 def show_difference(report: DiffReport) -> None:
     """Print incidents, the verdict, the affected questions and latency ratios to standard error."""
     console = standard_error()
-    for line, style in _lines(report, shown=_SHOWN):
+    for line, style in _difference_lines(report, shown=_SHOWN):
         console.print(line, style=style)
 
 
 def diff_markdown(report: DiffReport) -> str:
     """Render incidents, the verdict, every affected question and latency ratios as Markdown."""
     lines = [f"## {escape_markdown(diff_banner(report))}", ""]
-    lines += [f"- {escape_markdown(line)}" for line, _ in _lines(report, shown=None)]
+    lines += [f"- {escape_markdown(line)}" for line, _ in _difference_lines(report, shown=None)]
     return "\n".join(lines) + "\n"
 
 
-def _lines(report: DiffReport, *, shown: int | None) -> Iterator[tuple[str, str]]:
+def _difference_lines(report: DiffReport, *, shown: int | None) -> Iterator[tuple[str, str]]:
     """Lines with their style; of each list so many questions, or all."""
     yield from ((incident, "red") for incident in report.incidents)
     yield contrast_line(report.first, report.second, report.contrast), ""
