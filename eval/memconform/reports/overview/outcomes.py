@@ -89,6 +89,7 @@ def _questions(group: RunGroup, row: QuestionRow) -> Iterator[Outcome]:
         if group.is_control and result.verdict.measured:
             # What a control gets right or wrong is neither a success nor a failure of a system.
             status, detail = OutcomeStatus.SKIPPED, f"control: {detail}"
+            message = f"{detail}: {message}"
         yield Outcome(
             sdk=run.name,
             suite=group.name,

@@ -289,6 +289,7 @@ def test_controls_are_shown_apart_and_are_no_failures(tmp_path: Path) -> None:
         ("full-context", OutcomeStatus.SKIPPED),
     }
     assert {o.detail for o in found if o.sdk == "no-memory"} == {"control: incorrect"}
+    assert {o.message for o in found if o.sdk == "no-memory"} == {"control: incorrect: so"}
     assert verdict.text.startswith("go hybrid passes 6 of 6 questions")
     assert [statement.text.partition(" of ")[0] for statement in others] == [
         "full-context, a control, passes 4",
