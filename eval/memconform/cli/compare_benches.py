@@ -6,11 +6,12 @@ from memconform.bench.comparison import compare_rows, diff_rows, measure_of, pai
 from memconform.bench.comparison_records import BenchDiffReport, BenchParityReport
 from memconform.bench.stored_rows import load_rows, load_sides
 from memconform.cli.result_kinds import BenchDiffOptions, BenchParityOptions
-from memconform.cli.targets import json_target, text_target
+from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import (
     bench_diff_banner,
+    bench_diff_markdown,
     bench_parity_banner,
     bench_parity_markdown,
     show_bench_difference,
@@ -34,13 +35,9 @@ def parity(options: BenchParityOptions) -> ExitCode:
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:
         show_bench_parity(report)
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    if options.markdown is not None:
-        with text_target(options.markdown) as target:
-            target.write_text(bench_parity_markdown(report))
-    echo(bench_parity_banner(report), err="-" in (options.json_file, options.markdown))
+    targets = (options.json_file, options.markdown)
+    write_report(report, lambda: bench_parity_markdown(report), *targets)
+    echo(bench_parity_banner(report), err="-" in targets)
     return ExitCode(report.exit_code)
 
 
@@ -67,10 +64,9 @@ def diff(options: BenchDiffOptions) -> ExitCode:
     report = report.model_copy(update={"exit_code": code})
     if not options.quiet:
         show_bench_difference(report)
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    echo(bench_diff_banner(report), err=options.json_file == "-")
+    targets = (options.json_file, options.markdown)
+    write_report(report, lambda: bench_diff_markdown(report), *targets)
+    echo(bench_diff_banner(report), err="-" in targets)
     return code
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.cli.diff import INCONCLUSIVE, ReviewOptions, latency_codes, limit_of
-from memconform.cli.targets import json_target, text_target
+from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.output import echo
 from memconform.replay.jeffs_brain_results import read_jeffs_brain_result
@@ -43,13 +43,9 @@ def run(options: ReviewOptions) -> ExitCode:
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:
         show_lme_review(report)
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    if options.markdown is not None:
-        with text_target(options.markdown) as target:
-            target.write_text(lme_review_markdown(report))
-    echo(lme_review_banner(report), err="-" in (options.json_file, options.markdown))
+    targets = (options.json_file, options.markdown)
+    write_report(report, lambda: lme_review_markdown(report), *targets)
+    echo(lme_review_banner(report), err="-" in targets)
     return ExitCode(report.exit_code)
 
 

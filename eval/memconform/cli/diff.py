@@ -33,6 +33,7 @@ class DiffOptions:
     seed: int
     output: Path
     json_file: str | None
+    markdown: str | None
     quiet: bool
     metric: str | None
     view: str | None
@@ -69,6 +70,8 @@ class TrendOptions:
     sdk: tuple[str, ...]
     dataset: tuple[str, ...]
     output: Path
+    json_file: str | None = None
+    markdown: str | None = None
 
 
 overrides = option(
@@ -155,6 +158,7 @@ _KINDS: Mapping[str, tuple[str, type]] = {
     "results.run_diff:DiffReport",
     "bench.comparison_records:BenchDiffReport",
     "replay.review_records:LmeReview",
+    "results.trend:TrendReport",
 )
 @quiet
 @click.pass_context

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from memconform.cli.diff import DiffOptions, latency_codes
 from memconform.cli.lazy import carry_out
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches
-from memconform.cli.targets import json_target
+from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
-from memconform.reports.difference import diff_banner, show_difference
+from memconform.reports.difference import diff_banner, diff_markdown, show_difference
 from memconform.reports.progress import StepProgress
 from memconform.results.loaded_runs import method_lines
 from memconform.results.references import load_pair
@@ -25,7 +25,8 @@ def run(options: DiffOptions) -> ExitCode:
     pair = (options.first, options.second)
     if are_benches(pair, options.output, bench_only=(options.metric, options.view)):
         rows = (*pair, options.output, options.metric, options.view)
-        bench = BenchDiffOptions(*rows, limits, options.seed, options.json_file, options.quiet)
+        targets = (options.json_file, options.markdown)
+        bench = BenchDiffOptions(*rows, limits, options.seed, *targets, options.quiet)
         return carry_out("compare_benches:diff", bench)
     one, other = load_pair(*pair, options.output)
     for line in () if options.quiet else method_lines((one, other)):
@@ -36,10 +37,9 @@ def run(options: DiffOptions) -> ExitCode:
     report = report.model_copy(update={"exit_code": code})
     if not options.quiet:
         show_difference(report)
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    echo(diff_banner(report), err=options.json_file == "-")
+    targets = (options.json_file, options.markdown)
+    write_report(report, lambda: diff_markdown(report), *targets)
+    echo(diff_banner(report), err="-" in targets)
     return code
 
 

@@ -7,13 +7,15 @@ from typing import TypeVar
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.stored_rows import is_bench_report, load_rows, read_report, row_label
 from memconform.cli.diff import TrendOptions
+from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.output import echo
-from memconform.reports.bench_comparison import show_bench_trend
-from memconform.reports.difference import show_trend
+from memconform.reports.bench_comparison import bench_trend_markdown, show_bench_trend
+from memconform.reports.difference import show_trend, trend_markdown
 from memconform.reports.progress import StepProgress
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.references import is_scored, load_results, read_subjects
+from memconform.results.trend import TrendReport
 from memconform.runs.results import RunSummary
 from memconform.storage.folders import ROW_MARK, find_result, result_files, split_reference
 
@@ -56,14 +58,14 @@ def run(options: TrendOptions) -> ExitCode:
             code="nothing_selected",
             hint="give the folder of --output, or check --sdk and --data",
         )
+    runs.sort(key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.scorer, r.started_at))
+    targets = (options.json_file, options.markdown)
     if runs:
-        show_trend(
-            sorted(
-                runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.scorer, r.started_at)
-            )
-        )
+        show_trend(runs, stderr="-" in targets)
     if selected:
-        show_bench_trend(selected)
+        show_bench_trend(selected, stderr="-" in targets)
+    report = TrendReport(runs=runs, benches=selected)
+    write_report(report, lambda: trend_markdown(runs) + bench_trend_markdown(selected), *targets)
     return ExitCode.OK
 
 

@@ -16,10 +16,13 @@ _FORMATS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "html": ("one page that needs nothing else", ("baseline",)),
     "junit": ("JUnit XML", ("baseline",)),
     "ctrf": ("Common Test Report Format", ("baseline",)),
-    "csv": ("a row for each question or check", ("baseline",)),
+    "csv": ("a row for each question, check or figure of a bench", ("baseline",)),
     "markdown": ("a summary for a CI job or a pull request", ("baseline",)),
     "annotations": ("verdict and first failures as GitHub annotations", ("baseline",)),
-    "badge": ("the verdict as the JSON of a shields.io badge", ("baseline", "label")),
+    "badge": (
+        "the verdict, or the primary rate of a bench, as the JSON of a shields.io badge",
+        ("baseline", "label"),
+    ),
     "queries": (
         "every query of a bench and what became of it, as CSV, or as JSON lines in FILE.jsonl",
         (),

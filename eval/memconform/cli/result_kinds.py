@@ -64,6 +64,7 @@ class BenchDiffOptions:
     """Ratios of latency; None for `regression`."""
     seed: int
     json_file: str | None
+    markdown: str | None
     quiet: bool
 
 

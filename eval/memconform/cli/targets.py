@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from memconform.printing.output import write_commands, write_json_output, write_output
+from memconform.records import Record
 from memconform.storage.sink import Sink, device, replacing
 
 
@@ -16,6 +17,28 @@ def json_target(file: str) -> AbstractContextManager[Sink]:
 def text_target(file: str) -> AbstractContextManager[Sink]:
     """Open the target of an option that writes text other than JSON."""
     return _target(file, write_output)
+
+
+def write_report(
+    report: Record, render: Callable[[], str], json_file: str | None, markdown: str | None
+) -> None:
+    """Write a report to the targets of `--json` and `--markdown`, if they were given.
+
+    Args:
+        report: what `--json` writes.
+        render: renders it as Markdown.
+        json_file: the target of `--json`.
+        markdown: the target of `--markdown`.
+
+    Raises:
+        ResultsError: if it cannot be written (`results_unwritable`).
+    """
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write_json(report)
+    if markdown is not None:
+        with text_target(markdown) as target:
+            target.write_text(render())
 
 
 def inert_target(file: str) -> AbstractContextManager[Sink]:

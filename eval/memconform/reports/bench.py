@@ -126,11 +126,11 @@ def show_bench(
         console.print(f"dropped or unresolved {entry.id}: {entry.why}", style="dim")
 
 
-def bench_markdown(report: BenchReport) -> str:
-    """Render all tables, with scores by category, as Markdown."""
+def bench_markdown(report: BenchReport, *, by_category: bool = True) -> str:
+    """Render all tables, by default with scores by category, as Markdown."""
     lines = [f"## {escape_markdown(_title(report))}"]
     for name in _views(report):
-        for heading, header, cells in _tables(report, name, by_category=True):
+        for heading, header, cells in _tables(report, name, by_category=by_category):
             lines += ["", f"### {escape_markdown(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
         lines += ["", *_markdown(header, cells)]

@@ -1,12 +1,13 @@
 """Reports of compared bench results: pairs of rows, changed queries, and trends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from memconform.bench.comparison_records import (
     BenchDiffReport,
     BenchParityReport,
     ComparedRow,
     QueryDifference,
+    RowDiff,
     RowPair,
 )
 from memconform.bench.records import BenchReport, Row
@@ -52,7 +53,10 @@ def show_bench_parity(report: BenchParityReport) -> None:
         good = pair.contrast.verdict in _GOOD
         line = contrast_line(pair.first, pair.second, pair.contrast)
         console.print(line, style="green" if good else "red")
-    _show_notes(console, [*report.reasons, omission([*omitted, *missing], "--json has them")])
+    _show_notes(
+        console,
+        [*report.reasons, omission([*omitted, *missing], "--markdown and --json have them")],
+    )
 
 
 def bench_parity_markdown(report: BenchParityReport) -> str:
@@ -81,35 +85,69 @@ def show_bench_difference(report: BenchDiffReport) -> None:
     console = table_console(stderr=True)
     omitted = _show_rows(console, report.rows, report.metric)
     for pair in report.pairs:
-        console.print(contrast_line(pair.first, pair.second, pair.contrast))
-        for title, queries, style in (
-            (f"only {pair.first}", pair.regressions, "red"),
-            (f"only {pair.second}", pair.fixes, "green"),
-        ):
-            if queries:
-                console.print(f"  {title}: {plural(len(queries), 'query', spec=',')}", style=style)
-            for query in queries[:_SHOWN]:
-                console.print(f"    {_query_line(query)}")
-            if len(queries) > _SHOWN:
-                console.print(f"    and {len(queries) - _SHOWN:,} more: --json lists them")
-        if pair.not_measured:
-            ids = ", ".join(pair.not_measured[:_SHOWN])
-            more = f", and {len(pair.not_measured) - _SHOWN} more"
-            more = more if len(pair.not_measured) > _SHOWN else ""
-            console.print(f"  not measured: {ids}{more}", style="yellow")
-        if pair.latency is not None:
-            ratio, compared = pair.latency.ratio, pair.latency.questions
-            text = format_rate(ratio.value, (ratio.low, ratio.high), measured=compared, spec=".2f")
-            console.print(f"  latency of {pair.second} by that of {pair.first}: {text}")
-    _show_notes(console, [*report.reasons, omission(omitted, "--json has them")])
+        for indent, line, style in _pair_lines(pair, shown=_SHOWN):
+            console.print(f"{'  ' * indent}{line}", style=style)
+    _show_notes(console, [*report.reasons, omission(omitted, "--markdown and --json have them")])
 
 
-def show_bench_trend(reports: Sequence[BenchReport]) -> None:
-    """Print one line per row and day to standard output, by benchmark, row and start.
+def bench_diff_markdown(report: BenchDiffReport) -> str:
+    """Render the rows, and of each pair the verdict and every query that changed, as Markdown."""
+    header, cells = _row_cells(report.rows, report.metric)
+    lines = [f"## {escape_markdown(bench_diff_banner(report))}", ""]
+    lines += [*markdown_table(header, cells, left=range(len(header))), ""]
+    for pair in report.pairs:
+        for indent, line, _ in _pair_lines(pair, shown=None):
+            lines.append(f"{'  ' * indent}- {escape_markdown(line)}")
+    lines += [f"- {escape_markdown(reason)}" for reason in report.reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _pair_lines(pair: RowDiff, *, shown: int | None) -> Iterator[tuple[int, str, str]]:
+    """Lines with their indentation and style; of each list so many queries, or all."""
+    yield 0, contrast_line(pair.first, pair.second, pair.contrast), ""
+    for title, queries, style in (
+        (f"only {pair.first}", pair.regressions, "red"),
+        (f"only {pair.second}", pair.fixes, "green"),
+    ):
+        if queries:
+            yield 1, f"{title}: {plural(len(queries), 'query', spec=',')}", style
+        for query in queries[:shown]:
+            yield 2, _query_line(query), ""
+        if rest := len(queries) - len(queries[:shown]):
+            yield 2, f"and {rest:,} more: --markdown and --json list them", ""
+    if pair.not_measured:
+        rest = len(pair.not_measured) - len(pair.not_measured[:shown])
+        more = f", and {rest} more" if rest else ""
+        yield 1, f"not measured: {', '.join(pair.not_measured[:shown])}{more}", "yellow"
+    if pair.latency is not None:
+        ratio, compared = pair.latency.ratio, pair.latency.questions
+        text = format_rate(ratio.value, (ratio.low, ratio.high), measured=compared, spec=".2f")
+        yield 1, f"latency of {pair.second} by that of {pair.first}: {text}", ""
+
+
+def show_bench_trend(reports: Sequence[BenchReport], *, stderr: bool = False) -> None:
+    """Print one line per row and day, by benchmark, row and start.
 
     A row that was not completely measured has no scores.
     """
-    console = table_console(stderr=False)
+    console = table_console(stderr=stderr)
+    header, cells = _trend_rows(reports)
+    names = [name for name in header if "@" in name]
+    rates = sorted((name for name in names if name.startswith("recall_any@")), key=_k, reverse=True)
+    importance = [*rates[:1], "not measured", *rates[1:], *names, "p50 ms", "version"]
+    table, omitted = fitting_table(header, cells, console.width, importance=importance)
+    console.print(table)
+    _show_notes(console, [omission(omitted, "--markdown and --json have them")])
+
+
+def bench_trend_markdown(reports: Sequence[BenchReport]) -> str:
+    """Render one line per row and day as Markdown; empty without reports."""
+    if not reports:
+        return ""
+    return "\n".join([*markdown_table(*_trend_rows(reports), left=(0, 1)), "", ""])
+
+
+def _trend_rows(reports: Sequence[BenchReport]) -> tuple[list[str], list[list[str]]]:
     names = list(dict.fromkeys(name for each in reports for name in _trend_metrics(each)))
     header = ["what", "started", *names, "not measured", "p50 ms", "p95 ms", "version", "build"]
     selections: dict[str, set[str]] = {}
@@ -133,11 +171,7 @@ def show_bench_trend(reports: Sequence[BenchReport]) -> None:
     for what, started, report, row in lines:
         cells.append(["" if what == earlier else what, started, *_trend_cells(report, row, names)])
         earlier = what
-    rates = sorted((name for name in names if name.startswith("recall_any@")), key=_k, reverse=True)
-    importance = [*rates[:1], "not measured", *rates[1:], *names, "p50 ms", "version"]
-    table, omitted = fitting_table(header, cells, console.width, importance=importance)
-    console.print(table)
-    _show_notes(console, [omission(omitted, "a wider terminal has room")])
+    return header, cells
 
 
 def _show_notes(console: SafeConsole, notes: Sequence[str]) -> None:

@@ -1,11 +1,13 @@
 """Reports of changes between two runs, and of trends over many."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from memconform.printing.console import standard_error
+from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
+from memconform.reports.markdown import markdown_table
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import (
     latency_text,
@@ -50,27 +52,55 @@ def diff_banner(report: DiffReport) -> str:
 def show_difference(report: DiffReport) -> None:
     """Print incidents, the verdict, the affected questions and latency ratios to standard error."""
     console = standard_error()
-    for incident in report.incidents:
-        console.print(incident, style="red")
-    console.print(contrast_line(report.first, report.second, report.contrast))
+    for line, style in _difference_lines(report, shown=_SHOWN):
+        console.print(line, style=style)
+
+
+def diff_markdown(report: DiffReport) -> str:
+    """Render incidents, the verdict, every affected question and latency ratios as Markdown."""
+    lines = [f"## {escape_markdown(diff_banner(report))}", ""]
+    lines += [f"- {escape_markdown(line)}" for line, _ in _difference_lines(report, shown=None)]
+    return "\n".join(lines) + "\n"
+
+
+def _difference_lines(report: DiffReport, *, shown: int | None) -> Iterator[tuple[str, str]]:
+    """Lines with their style; of each list so many questions, or all."""
+    yield from ((incident, "red") for incident in report.incidents)
+    yield contrast_line(report.first, report.second, report.contrast), ""
     for name, style in _LISTED:
         ids = getattr(report, name)
         if ids:
-            more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-            line = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
-            console.print(line, style=style)
+            rest = len(ids) - len(ids[:shown])
+            more = f", and {rest} more" if rest else ""
+            yield f"{name.replace('_', ' ')}: {', '.join(ids[:shown])}{more}", style
     for name, latency in report.latency.items():
-        console.print(f"{_LATENCIES[name]}: {latency_text(latency, 'the first run')}")
+        yield f"{_LATENCIES[name]}: {latency_text(latency, 'the first run')}", ""
 
 
-def show_trend(summaries: Sequence[RunSummary]) -> None:
-    """Print one row per run to standard output, in the given order.
+def show_trend(summaries: Sequence[RunSummary], *, stderr: bool = False) -> None:
+    """Print one row per run, in the given order.
 
     A run that was not completely measured has bounds in place of a pass rate, because an outage
     would look like a low one.
     """
-    console = table_console(stderr=False)
-    rows = []
+    console = table_console(stderr=stderr)
+    rows = _trend_rows(summaries)
+    table, omitted = fitting_table(_TREND_HEADER, rows, console.width, importance=_TREND_IMPORTANCE)
+    console.print(table)
+    if omitted:
+        console.print(omission(omitted, "--markdown and --json have them"), style="dim")
+
+
+def trend_markdown(summaries: Sequence[RunSummary]) -> str:
+    """Render one row per run as Markdown; empty without runs."""
+    if not summaries:
+        return ""
+    table = markdown_table(_TREND_HEADER, _trend_rows(summaries), left=(0, 1))
+    return "\n".join([*table, "", ""])
+
+
+def _trend_rows(summaries: Sequence[RunSummary]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     earlier = ""
     for summary in summaries:
         what = f"{summary.sdk} {summary.dataset} {summary.scenario} {summary.mode}"
@@ -94,7 +124,4 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
         )
         rows.append(cells)
         earlier = what
-    table, omitted = fitting_table(_TREND_HEADER, rows, console.width, importance=_TREND_IMPORTANCE)
-    console.print(table)
-    if omitted:
-        console.print(omission(omitted, "a wider terminal has room"), style="dim")
+    return rows

@@ -92,6 +92,11 @@ def write_outcomes(target: Sink, outcomes: Iterable["Outcome"], started_at: date
             seconds=sum(outcome.ms or 0 for outcome in members) / 1_000,
             started_at=started_at,
             cases=[_outcome_case(outcome) for outcome in members],
+            output="\n".join(
+                f"{outcome.id}: {figure.text()}"
+                for outcome in members
+                for figure in outcome.figures
+            ),
         )
         for (sdk, suite), members in by_suite.items()
     ]

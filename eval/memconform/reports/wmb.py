@@ -209,6 +209,11 @@ def _faults(report: WmbScore) -> Iterator[str]:
         )
     if report.answers.missing:
         yield f"without a row, wrong by the readme: {listed(report.answers.missing)}"
+    for name, profile in report.profiles.items():
+        expected, measured, _ = profile.counts()
+        if measured < expected:
+            questions = plural(expected, "question", spec=",")
+            yield f"{NOT_MEASURED}: {expected - measured:,} of {questions} by the {name}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
         if count := report.statuses.get(status, 0):
             yield f"{plural(count, 'answer')} {status.value}, {NOT_MEASURED}: scores are bounds"
@@ -223,7 +228,7 @@ def _notices(report: WmbScore) -> Iterator[str]:
         omitted = plural(sum(report.omitted.values()), "question")
         yield f"undisputed: {scores}, without {omitted} ({reasons})"
     if answers.not_asked:
-        yield f"{NOT_MEASURED}, left out of the run: {listed(answers.not_asked)}"
+        yield f"left out of the run: {listed(answers.not_asked)}"
     if answers.unknown:
         yield f"not questions of the benchmark, skipped: {listed(answers.unknown)}"
     if answers.repeated:

@@ -65,6 +65,7 @@ def _arm(
         stated=_counts(overall),
         incident=_incident(arm.incident or report.incident, overall),
         reasons=arm.failures,
+        is_control=arm.kind == "control",
     ).load()
 
 

@@ -44,6 +44,9 @@ class LoadedRun:
     """The questions of a result that another verb than `run` wrote; None if `path` has them."""
     subject: str = ""
     """What selects it behind the path, if the file has several."""
+    is_control: bool = False
+    """Whether no system retrieved, but an arm to compare systems with: what it gets wrong is no
+    failure of one."""
 
     @property
     def reference(self) -> str:

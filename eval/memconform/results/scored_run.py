@@ -67,6 +67,7 @@ class ScoredRun:
     latency: QuantileSummary | None = None
     version: str | None = None
     build_hash: str | None = None
+    is_control: bool = False
 
     def load(self) -> LoadedRun:
         """The run with its questions in the order of their ids, which all verbs have in common.
@@ -86,7 +87,14 @@ class ScoredRun:
                 f" questions give {actual}",
             )
         questions = tuple(sorted(self.questions, key=lambda question: question.id))
-        return LoadedRun(self.sdk, self.path, self._summary(tally), questions, self.subject)
+        return LoadedRun(
+            self.sdk,
+            self.path,
+            self._summary(tally),
+            questions,
+            self.subject,
+            is_control=self.is_control,
+        )
 
     def _summary(self, tally: Tally) -> RunSummary:
         measured, total, passed = tally.measured, tally.total, tally.passed

@@ -40,9 +40,7 @@ def read_wmb_score(path: Path) -> dict[str, LoadedRun]:
             hint="write it again: memconform score … --rubric wmb --profile both --resume RUN",
         )
     answers = report.answers
-    parts = [*profile.by_type.values(), *([profile.part_a] if profile.part_a else [])]
-    expected = sum(part.total for part in parts)
-    unmeasured = sum(part.unmeasured for part in parts)
+    expected, measured, correct = profile.counts()
     run = ScoredRun(
         path=path,
         origin=report,
@@ -59,8 +57,8 @@ def read_wmb_score(path: Path) -> dict[str, LoadedRun]:
         judge=report.settings.judge,
         method={"verb": "score of a file for WMB-100K", "index": answers.index},
         questions=[_question(outcome) for outcome in outcomes],
-        stated=(expected, expected - unmeasured, sum(part.correct for part in parts)),
-        incident=report.incident if unmeasured else None,
+        stated=(expected, measured, correct),
+        incident=report.incident if measured < expected else None,
         reasons=report.failures,
     )
     return {_PROFILE: run.load()}

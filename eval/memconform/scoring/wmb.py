@@ -98,6 +98,19 @@ class ProfileScore(Record):
     by_type: dict[str, WmbAccuracy]
     """Covers the conversations (readme), or both parts together (script)."""
 
+    def counts(self) -> tuple[int, int, int]:
+        """Expected, measured and correct questions.
+
+        The denominators are fixed: by the README, a question that was not asked is expected, and
+        not measured. The script knows only what the file has, and what was lost.
+        """
+        parts = list(self.by_type.values())
+        if self.profile == "readme" and self.part_a is not None:
+            parts.append(self.part_a)
+        expected = sum(part.total for part in parts)
+        unmeasured = sum(part.unmeasured for part in parts)
+        return expected, expected - unmeasured, sum(part.correct for part in parts)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:

@@ -108,6 +108,7 @@ WRITERS: Final = {
     "lme-extract": ("lme", "give a result-<sdk>.json in its folder"),
     "lme-journal": ("lme", "the same command with --output FOLDER continues it"),
     "lme-review": ("diff", _ITSELF),
+    "trend-report": ("diff", _ITSELF),
     "lme-arbitration": ("lme arbitrate", "give the result that it is about"),
     "lme-override": ("lme arbitrate", "memconform diff --overrides reads it"),
     "wmb-run": ("wmb run", "memconform score --rubric wmb reads the answers beside it"),

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from memconform.bench.answering.arms import CONTROLS, Control
 from memconform.bench.answering.plan import AnswerPlan, AnswerTask, Arm
 from memconform.bench.answering.records import AnswerSettings, ArmAnswer, ReaderSettings
 from memconform.bench.answering.report_builder import AnswerReportBuilder
@@ -78,7 +80,9 @@ def write_answer(
     }  # fmt: skip
     plan = AnswerPlan(
         tasks=[AnswerTask(key.questions[name], "h", ()) for name in names],
-        arms=[Arm(name, control="no-memory") for name in arms],
+        arms=[
+            Arm(name, control=cast("Control", name) if name in CONTROLS else None) for name in arms
+        ],
         key=key,
         conversations=cast("Any", None),
         reader=cast("Any", None),
@@ -140,8 +144,9 @@ def write_judged(
     return builder.write(RunFolder(output, run_id)).result
 
 
-def write_wmb_score(output: Path, run_id: str, *, lost: int = 0) -> Path:
-    """The result of `wmb score`; its judge fails on the first `lost` answers."""
+def write_wmb_score(output: Path, run_id: str, *, lost: int = 0, not_asked: int = 0) -> Path:
+    """The result of `wmb score`; its judge fails on the first `lost` answers, and its run did not
+    ask the last questions."""
     asked = questions(scored=4, probes=4, analysed=1)
     key = read_wmb_key(write_benchmark(output / f"{run_id}-data", asked))
     rows = [
@@ -150,11 +155,14 @@ def write_wmb_score(output: Path, run_id: str, *, lost: int = 0) -> Path:
             "memories_returned": [] if row["qtype"] == "FalseMemory" else [RIGHT],
             "latency_ms": 10,
         }
-        for row in asked
+        for row in asked[: len(asked) - not_asked]
     ]
+    stored = read_stored_answers(write_answers(output / f"{run_id}.json", rows), key.questions)
     plan = WmbPlan(
         key=key,
-        answers=read_stored_answers(write_answers(output / f"{run_id}.json", rows), key.questions),
+        answers=replace(
+            stored, not_asked=tuple(row["id"] for row in asked[len(asked) - not_asked :])
+        ),
         scorer=_Scorer([], rubric=WmbRubric()),
         prompts="own",
         label="quick",

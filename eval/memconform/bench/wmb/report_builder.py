@@ -76,6 +76,9 @@ class WmbReportBuilder:
         lost = {
             each.question: Failure(code=each.code, message=each.message)
             for each in self._plan.answers.lost
+        } | {
+            name: Failure(code="not_run", message="the run left it out")
+            for name in self._plan.answers.not_asked
         }
         for name, right in readme_outcomes(scored).items():
             question, row = self._plan.key.questions[name], counted.get(name)
@@ -107,6 +110,9 @@ class WmbReportBuilder:
             tally.add(verdict.votes, [verdict.status])
         tally.add_unfinished(self.halted)
         answers = self._answers(scored)
+        profiles = {name: score_answers(scored, name) for name in plan.profiles}
+        counts = [profile.counts() for profile in profiles.values()]
+        partial = any(measured < expected for expected, measured, _ in counts)
         return WmbScore(
             run_id=self._run_id,
             **self._start.header(plan.command),
@@ -115,7 +121,7 @@ class WmbReportBuilder:
             data=self._questions(),
             answers=answers,
             resumed_from=plan.resumed.parent.name if plan.resumed else None,
-            profiles={name: score_answers(scored, name) for name in plan.profiles},
+            profiles=profiles,
             **self._undisputed(scored),
             judging=tally.summary(void=True),
             statuses=dict(statuses),
@@ -129,6 +135,7 @@ class WmbReportBuilder:
                 gravest(
                     [
                         *([self.halted.exit_code] if self.halted else []),
+                        *([ExitCode.DAEMON] if partial and not self.halted else []),
                         *([ExitCode.DAEMON] if statuses[QuestionStatus.JUDGE_ERROR] else []),
                         *([ExitCode.DAEMON] if answers.lost else []),
                         *([ExitCode.DAEMON] if answers.failed else []),

@@ -32,8 +32,8 @@ class Badge(Record):
 
 
 def badge(verdict: Statement, label: str) -> Badge:
-    """The badge of a verdict."""
-    text = printable(verdict.text)
+    """The badge of a verdict: its primary figure, or its sentence."""
+    text = printable(verdict.figure or verdict.text)
     return Badge(
         label=printable(label),
         message=text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…",

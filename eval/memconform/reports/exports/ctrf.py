@@ -116,7 +116,7 @@ def _test(outcome: Outcome) -> CtrfTest:
         duration=round(outcome.ms or 0),
         suite=[outcome.sdk, outcome.suite],
         raw_status=outcome.detail,
-        message=outcome.message or None,
+        message=outcome.message or "; ".join(each.text() for each in outcome.figures) or None,
         trace=outcome.trace or None,
         tags=list(outcome.tags) or None,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
+from memconform.reports.bench import bench_markdown
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.markdown import markdown_table
 from memconform.reports.overview.groups import RunGroup
@@ -19,7 +20,7 @@ _MARKS = {Grade.BAD: "❌", Grade.UNKNOWN: "❔", Grade.NOTED: "🔹", Grade.GOO
 def summary_markdown(
     overview: Overview, statements: Sequence[Statement], outcomes: Sequence[Outcome]
 ) -> str:
-    """The verdict, the matrix of pass rates, and the first failures of each SDK."""
+    """The verdict, the matrix of pass rates, the tables of benches, and the first failures."""
     lines: list[str] = []
     if statements:
         first = statements[0]
@@ -30,6 +31,7 @@ def summary_markdown(
         lines += [""] if len(statements) > 1 else []
     if overview.groups:
         lines += [*_matrix(overview.groups), ""]
+    lines += [bench_markdown(bench, by_category=False) for bench in overview.benches]
     for status, title in (
         (OutcomeStatus.FAILED, "Failed"),
         (OutcomeStatus.ERROR, "Not measured"),

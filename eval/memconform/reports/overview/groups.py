@@ -73,6 +73,11 @@ class RunGroup:
     """Questions on which at least two runs differ."""
 
     @property
+    def is_control(self) -> bool:
+        """Whether these are controls, which are shown, and neither compared nor failures."""
+        return self.runs[0].is_control
+
+    @property
     def key(self) -> str:
         """What decides whether a run belongs here, as a word for addresses: the same in every
         report, whatever else is in it."""
@@ -94,13 +99,13 @@ class RunGroup:
         def add(results: tuple[QuestionResult, ...]) -> None:
             for check, result in zip(checks, results, strict=True):
                 check.add(result)
-            row = question_row(results)
+            row = QuestionRow(results, (), NOBODY) if self.is_control else question_row(results)
             self.differing += bool(row.divergences)
             if row.outlier != NOBODY:
                 self.outliers[self.current[row.outlier].name] += 1
             take(row)
 
-        if len(self.current) > 1:
+        if len(self.current) > 1 and not self.is_control:
             self.parity = compare_runs(self.current, _METHOD, on_row=add)
         else:
             for results in aligned(self.current):
@@ -170,7 +175,7 @@ def group_runs(runs: Sequence[LoadedRun], baselines: Sequence[LoadedRun]) -> lis
         group.baselines = {
             run.name: baseline
             for run in group.current
-            if (baseline := _baseline(run, baselines)) is not None
+            if not group.is_control and (baseline := _baseline(run, baselines)) is not None
         }
     for group in groups:
         group.name = _name(group, [other for other in groups if _names(other) == _names(group)])
@@ -185,7 +190,8 @@ def compare_with_baselines(group: RunGroup) -> None:
 
 
 def _names(group: RunGroup) -> tuple[str, ...]:
-    return tuple(str(getattr(group.runs[0].summary, key)) for key in _NAMED)
+    names = tuple(str(getattr(group.runs[0].summary, key)) for key in _NAMED)
+    return (*names, "controls") if group.is_control else names
 
 
 def _name(group: RunGroup, namesakes: Sequence[RunGroup]) -> str:
@@ -208,6 +214,8 @@ def _name(group: RunGroup, namesakes: Sequence[RunGroup]) -> str:
 
 
 def _comparable(one: LoadedRun, other: LoadedRun) -> bool:
+    if one.is_control != other.is_control:
+        return False
     try:
         require_comparable([one, other])
     except UsageError:

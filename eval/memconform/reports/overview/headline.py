@@ -6,17 +6,26 @@ from enum import IntEnum
 from urllib.parse import urlencode
 
 from memconform.bench.records import BenchReport
+from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Fate, MutationReport
 from memconform.conformance.results import ConformReport, Result, SdkResult
 from memconform.errors import ExitCode
 from memconform.fuzzing.results import FuzzReport
 from memconform.printing.plurals import plural
+from memconform.reports.bench_notes import row_name
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.reports.overview.regressions import conformance_changes
-from memconform.reports.rates import is_complete, is_missed, measured_questions, missing_questions
+from memconform.reports.rates import (
+    format_rate,
+    is_complete,
+    is_missed,
+    measured_questions,
+    missing_questions,
+)
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.records import ParityReport
+from memconform.scoring.retrieval import RATES
 from memconform.stats.paired_comparison import ParityVerdict
 
 
@@ -51,6 +60,8 @@ class Statement:
     """Fragment of the page's address, without `#`."""
     note: str = ""
     """What qualifies it."""
+    figure: str = ""
+    """The primary figure, for where there is room for a few words."""
 
     def sentence(self) -> str:
         """The text with its note, on one line."""
@@ -64,7 +75,7 @@ def statements(overview: Overview) -> list[Statement]:
     """
     results = [
         *_regressions(overview),
-        *(s for group in overview.groups for s in _of_group(group)),
+        *(s for group in overview.groups if not group.is_control for s in _of_group(group)),
         *(s for report in overview.conformance for s in _conformance(report)),
         *(s for report in overview.mutation for s in _mutation(report)),
         *(s for report in overview.fuzzing for s in _fuzzing(report)),
@@ -72,6 +83,7 @@ def statements(overview: Overview) -> list[Statement]:
         *_replays(overview),
         *(s for report in overview.parities for s in _parity(report)),
         *_wmb(overview),
+        *(s for group in overview.groups if group.is_control for s in _controls(group)),
         *(Statement(Grade.UNKNOWN, f"skipped: {skip}") for skip in overview.results.skipped_sdks),
         *(Statement(Grade.UNKNOWN, f"not shown: {line}") for line in overview.not_shown),
     ]
@@ -133,6 +145,17 @@ def _of_group(group: RunGroup) -> Iterator[Statement]:
         passes = f"{summary.passed} of {plural(summary.total, 'question')}"
         link = fragment("questions", g=group.key)
         yield Statement(Grade.GOOD, f"{run.name} passes {passes} of {group.name}", link)
+
+
+def _controls(group: RunGroup) -> Iterator[Statement]:
+    """What arms without a system score, which is good or bad of none."""
+    for run in group.current:
+        yield from _of_run(group, run)
+        if is_complete(run.summary):
+            passes = f"{run.summary.passed} of {plural(run.summary.total, 'question')}"
+            link = fragment("questions", g=group.key, sdk=run.name)
+            text = f"{run.name}, a control, passes {passes} of {group.name}"
+            yield Statement(Grade.GOOD, text, link)
 
 
 def _of_run(group: RunGroup, run: LoadedRun) -> Iterator[Statement]:
@@ -307,6 +330,7 @@ def _fuzzing(report: FuzzReport) -> Iterator[Statement]:
 
 def _bench(report: BenchReport) -> Iterator[Statement]:
     missing = [row for row in report.rows if not row.measured]
+    figure = "" if missing else _primary_figure(report)
     for row in missing:
         name = f"{row.system} {row.strategy}".strip()
         reason = f": {row.why[0]}" if row.why else ""
@@ -321,13 +345,33 @@ def _bench(report: BenchReport) -> Iterator[Statement]:
             names = _listed(agreement.systems)
             differing = plural(agreement.compared - agreement.equal, "query")
             text = f"{names} rank {differing} of {report.suite} differently, {agreement.strategy}"
-            yield Statement(Grade.NOTED, text, "/benches")
+            yield Statement(Grade.NOTED, text, "/benches", figure=figure)
     if report.exit_code != ExitCode.OK and not missing:
         text = f"the bench of {report.suite} ended with exit code {report.exit_code}"
         yield Statement(Grade.UNKNOWN, text, "/benches")
     elif report.rows and not missing:
         rows = plural(len(report.rows), "row")
-        yield Statement(Grade.GOOD, f"the bench of {report.suite} measured {rows}", "/benches")
+        text = f"the bench of {report.suite} measured {rows}" + (f": {figure}" if figure else "")
+        yield Statement(Grade.GOOD, text, "/benches", figure=figure)
+
+
+def _primary_figure(report: BenchReport) -> str:
+    """The rate that rows are compared by: of one row with its interval, of several the range."""
+    metric = f"{RATES[0]}@{max(report.settings.ks)}"
+    rates = [
+        (rate, row_name(row))
+        for row in report.rows
+        if ALL in row.views and (rate := row.views[ALL].metrics.get(metric)) is not None
+    ]
+    if not rates:
+        return ""
+    (low, worst), (high, best) = (
+        choose(rates, key=lambda each: each[0].value) for choose in (min, max)
+    )
+    if len(rates) == 1:
+        text = format_rate(low.value, (low.low, low.high), measured=1, spec=".1f", unit=" %")
+        return f"{metric} {text}, {worst}"
+    return f"{metric} {low.value:.1f} % ({worst}) to {high.value:.1f} % ({best})"
 
 
 def _replays(overview: Overview) -> Iterator[Statement]:

@@ -3,14 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memconform.bench.records import BenchReport
+from memconform.bench.records import BenchReport, Row
+from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Check, Result
 from memconform.fuzzing.results import FuzzReport
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
+from memconform.reports.rates import format_rate
 from memconform.scoring.statuses import QuestionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A rate in percent, or a latency in ms; its interval is 95 %."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+
+    def text(self) -> str:
+        """Format `recall_any@5 81.2 (74.0 to 86.9)`."""
+        return f"{self.name} {format_rate(self.value, self.interval, measured=1, spec='.1f')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,8 @@ class Outcome:
     """What shows it: what was expected, the answer, a command."""
     ms: float | None = None
     tags: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    """What was measured, if that is more than a status."""
 
 
 CONFORMANCE = "conformance"
@@ -67,13 +84,19 @@ def _questions(group: RunGroup, row: QuestionRow) -> Iterator[Outcome]:
         elif result.verdict in (QuestionStatus.INCORRECT, QuestionStatus.ABSTAINED):
             trace.append(f"answer: {result.answer or ''}")
             message = message or "the answer does not pass"
+        status = _QUESTION.get(result.verdict, OutcomeStatus.ERROR)
+        detail = result.verdict.value
+        if group.is_control and result.verdict.measured:
+            # What a control gets right or wrong is neither a success nor a failure of a system.
+            status, detail = OutcomeStatus.SKIPPED, f"control: {detail}"
+            message = f"{detail}: {message}"
         yield Outcome(
             sdk=run.name,
             suite=group.name,
             id=result.id,
             title=result.question,
-            status=_QUESTION.get(result.verdict, OutcomeStatus.ERROR),
-            detail=result.verdict.value,
+            status=status,
+            detail=detail,
             message="" if result.passed else message,
             trace="" if result.passed else "\n".join(trace),
             ms=result.latency_ms,
@@ -163,5 +186,15 @@ def _rows(bench: BenchReport) -> Iterator[Outcome]:
         yield Outcome(
             row.system, f"bench {bench.suite}", row.strategy or row.system,
             f"{row.queries} queries", status, "measured" if row.measured else "not measured",
-            "; ".join(row.why),
+            "; ".join(row.why), figures=tuple(_figures(row)),
         )  # fmt: skip
+
+
+def _figures(row: Row) -> Iterator[Figure]:
+    for name, view in row.views.items():
+        prefix = "" if name == ALL else f"{name} "
+        for metric, estimate in view.metrics.items():
+            yield Figure(prefix + metric, estimate.value, (estimate.low, estimate.high))
+    if row.latency is not None:
+        for quantile, value in row.latency.answer.model_dump().items():
+            yield Figure(f"{quantile} ms", value)

@@ -282,7 +282,6 @@ def test_diff_shows_what_it_is_given(
     [
         ("--sdk go", "two results"),
         ("--overrides", "two results"),
-        ("--markdown x.md", "two results"),
     ],
 )
 def test_a_flag_of_another_comparison_is_refused(flags: str, kind: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memconform.runs.engine import execute
 
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.raw_http import serving
@@ -20,7 +21,6 @@ from memconform.ingest import monitor
 from memconform.ingest.documents import Document
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
-from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.storage import folders
 from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset

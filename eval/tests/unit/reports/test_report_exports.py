@@ -23,6 +23,7 @@ from memconform.reports.overview.overview import Overview
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.sink import Sink
 from tests.run_results import question, write_run
+from tests.unit.bench_results import write_bench
 
 _XSD = Path(__file__).parents[2] / "contract" / "junit.xsd"
 _MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
@@ -44,11 +45,11 @@ HOSTILE = (
 )
 
 
-def _outcome(
-    status: OutcomeStatus = OutcomeStatus.FAILED, text: str = "no", **fields: str
-) -> Outcome:
-    values = {"sdk": text, "suite": text, "id": text, "title": text, "message": text} | fields
-    return Outcome(status=status, detail=status.value, trace=text, ms=1.5, tags=("t",), **values)
+def _outcome(status: OutcomeStatus = OutcomeStatus.FAILED, text: str = "no") -> Outcome:
+    return Outcome(
+        sdk=text, suite=text, id=text, title=text, message=text, status=status,
+        detail=status.value, trace=text, ms=1.5, tags=("t",),
+    )  # fmt: skip
 
 
 _ALL = [_outcome(status, name) for status, name in zip(OutcomeStatus, "abcd", strict=True)]
@@ -115,7 +116,7 @@ def test_csv_has_a_row_for_each_outcome() -> None:
     rows = list(csv.reader(io.StringIO(b"".join(pieces).decode())))
     assert tuple(rows[0]) == HEADER
     assert [row[4] for row in rows[1:]] == ["passed", "failed", "error", "skipped"]
-    assert rows[1][7:] == ["1.500", "t"]
+    assert rows[1][7:] == ["1.500", "t", "", "", "", ""]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", " =1"])
@@ -200,3 +201,65 @@ def test_markdown_has_the_verdict_the_matrix_and_both_lists(tmp_path: Path) -> N
     assert "### Not measured: 1 test" in text
     assert "wrong\\|\\<b\\>" in text
     assert not any(line.startswith("::") for line in text.splitlines())
+
+
+def _bench(tmp_path: Path, *strategies: str) -> tuple[Overview, list[Statement], list[Outcome]]:
+    """Of three queries, a first row has the gold of one at rank 1, and a second one of two."""
+    rankings = [
+        {f"q{query}": [f"q{query}-gold" if query <= number else "x"] for query in range(3)}
+        for number in range(len(strategies))
+    ]
+    rows = {("go", strategy): r for strategy, r in zip(strategies, rankings, strict=True)}
+    path = write_bench(tmp_path / "result.json", rows)
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        return overview, statements(overview), outcomes(overview)
+
+
+def test_csv_has_a_row_for_each_figure_of_a_bench(tmp_path: Path) -> None:
+    _, _, found = _bench(tmp_path, "bm25")
+    pieces, sink = _bytes()
+    write_csv(sink, found)
+    rows = list(csv.DictReader(io.StringIO(b"".join(pieces).decode())))
+    figures = {row["figure"]: row for row in rows}
+    assert {row["id"] for row in rows} == {"bm25"}
+    rate = figures["recall_any@2"]
+    values = [float(rate[name]) for name in ("low", "value", "high")]
+    assert values == sorted(values)
+    assert values[1] == pytest.approx(100 / 3)
+    assert (figures["p50 ms"]["value"], figures["p50 ms"]["low"]) == ("2.0", "")
+
+
+def test_junit_and_ctrf_have_the_figures_of_a_bench(tmp_path: Path) -> None:
+    _, _, found = _bench(tmp_path, "bm25")
+    [suite] = junit_of(found)
+    output = suite.findtext("system-out") or ""
+    assert "bm25: recall_any@2 33.3 (" in output
+    assert "bm25: p95 ms 2.0" in output
+    [test] = ctrf_report(found, _MOMENT, _MOMENT).results.tests
+    assert "recall_any@2 33.3 (" in (test.message or "")
+
+
+def test_markdown_has_the_tables_of_a_bench(tmp_path: Path) -> None:
+    text = summary_markdown(*_bench(tmp_path, "bm25", "vector"))
+    assert "| system | strategy | recall_any@1 | recall_any@2 |" in text
+    assert "| go | vector | 66.7 (" in text
+    assert "| system | strategy | p50 ms |" in text
+
+
+def test_a_badge_has_the_primary_figure_of_a_bench(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    _, [verdict], _ = _bench(tmp_path / "one", "bm25")
+    assert badge(verdict, "memory").message.startswith("recall_any@2 33.3 % (")
+    assert "recall_any@2 33.3 % (" in verdict.sentence()
+    _, [verdict], _ = _bench(tmp_path, "bm25", "vector")
+    message = badge(verdict, "memory").message
+    assert message == "recall_any@2 33.3 % (go bm25) to 66.7 % (go vector)"
+
+
+def test_a_bench_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
+    path = write_bench(tmp_path / "result.json", {("go", "bm25"): {"q1": ["q1-gold"], "q2": None}})
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        [verdict] = statements(overview)
+        [outcome] = outcomes(overview)
+    assert "not measured" in badge(verdict, "memory").message
+    assert (outcome.status, outcome.figures) == (OutcomeStatus.ERROR, ())

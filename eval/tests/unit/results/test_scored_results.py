@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 
 import memconform
+from memconform.bench.wmb.records import WmbScore
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
+from memconform.reports.check_status import OutcomeStatus
+from memconform.reports.exports.summary import summary_markdown
+from memconform.reports.overview.headline import statements
+from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
+from memconform.reports.wmb import show_score
 from memconform.results.comparison import compare_runs
 from memconform.results.loaded_runs import method_lines
 from memconform.results.references import load_pair, load_results
 from memconform.results.run_diff import diff_runs
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.result_file import WRITERS
+from memconform.storage.result_file import WRITERS, read_head
 from tests.unit.lme_results import RETRIEVAL, write_lme
 from tests.unit.lme_results import question as lme_question
 from tests.unit.scored_answers import (
@@ -222,6 +228,25 @@ def test_a_score_of_wmb_is_its_questions_by_the_readme(tmp_path: Path) -> None:
     assert SHA not in run.summary.dataset
 
 
+def test_score_and_report_count_a_partial_run_of_wmb_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Denominators are fixed: what a run left out is expected and not measured. `score` exited 0,
+    and named 10 questions as not measured where a report counted 8."""
+    # The last two are probes about documents, which the README never counts.
+    path = write_wmb_score(tmp_path, "w", not_asked=10)
+    report = WmbScore.model_validate_json(read_head(path))
+    [run] = load_results([str(path)], tmp_path)
+    expected, measured, _ = report.profiles["readme"].counts()
+    assert (expected - measured, expected) == (8, 24)
+    assert sum(not question.verdict.measured for question in run.questions()) == 8
+    assert report.exit_code == run.summary.exit_code == ExitCode.DAEMON
+    errors = {q.error.message for q in run.questions() if q.error is not None}
+    assert errors == {"the run left it out"}
+    show_score(report)
+    assert "not measured: 8 of 24 questions by the readme" in capsys.readouterr().err
+
+
 def test_a_score_of_wmb_without_outcomes_is_shown_and_not_compared(tmp_path: Path) -> None:
     path = write_wmb_score(tmp_path, "w")
     lines = [line for line in path.read_text().splitlines(keepends=True) if '"outcome"' not in line]
@@ -252,3 +277,66 @@ def test_latencies_of_an_agent_are_no_latencies_of_a_search(tmp_path: Path, agen
     """Its searches run concurrently."""
     [run] = load_results([str(_replay(tmp_path, STATUSES, agentic=agentic))], tmp_path)
     assert {each.latency_ms for each in run.questions()} == {None if agentic else 1.0}
+
+
+def test_controls_are_shown_apart_and_are_no_failures(tmp_path: Path) -> None:
+    """What the reader got wrong without a memory counted as failures, and drifted from a system."""
+    wrong = dict.fromkeys(STATUSES, WRONG)
+    right = dict.fromkeys(STATUSES, RIGHT)
+    path = write_answer(
+        tmp_path, "a", {"go hybrid": right, "no-memory": wrong, "full-context": STATUSES}
+    )
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        found = outcomes(overview)
+        verdict, *others = statements(overview)
+        text = summary_markdown(overview, [verdict, *others], found)
+    assert {(o.sdk, o.status) for o in found} == {
+        ("go hybrid", OutcomeStatus.PASSED),
+        ("no-memory", OutcomeStatus.SKIPPED),
+        ("full-context", OutcomeStatus.SKIPPED),
+    }
+    assert {o.detail for o in found if o.sdk == "no-memory"} == {"control: incorrect"}
+    assert {o.message for o in found if o.sdk == "no-memory"} == {"control: incorrect: so"}
+    assert verdict.text.startswith("go hybrid passes 6 of 6 questions")
+    assert [statement.text.partition(" of ")[0] for statement in others] == [
+        "full-context, a control, passes 4",
+        "no-memory, a control, passes 0",
+    ]
+    assert "controls | 0.667 (" in text
+    assert "Failed" not in text
+
+
+def test_an_answer_that_a_control_lacks_is_not_measured(tmp_path: Path) -> None:
+    path = write_answer(tmp_path, "a", {"go": {"q": RIGHT}, "oracle": {"q": LOST}})
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        statuses = {outcome.sdk: outcome.status for outcome in outcomes(overview)}
+    assert statuses == {"go": OutcomeStatus.PASSED, "oracle": OutcomeStatus.ERROR}
+
+
+def test_a_control_is_compared_with_no_baseline(tmp_path: Path) -> None:
+    arms = {"go": STATUSES, "no-memory": STATUSES}
+    earlier = write_answer(tmp_path, "a", arms)
+    earlier.write_text(earlier.read_text().replace('"started_at": "20', '"started_at": "19', 1))
+    wrong = {"no-memory": dict.fromkeys(STATUSES, WRONG)}
+    later = write_answer(tmp_path, "b", arms | wrong)
+    with Overview.load([str(later)], [str(earlier)], tmp_path) as overview:
+        outcomes(overview)
+        changes = {sdk for group in overview.groups for sdk in group.changes}
+    assert changes == {"go"}
+
+
+@pytest.mark.parametrize(("sdk", "is_control"), [("oracle", True), ("go", False)])
+def test_a_control_of_a_replay_is_a_control(
+    tmp_path: Path,
+    sdk: str,
+    is_control: bool,  # noqa: FBT001 - a case
+) -> None:
+    """An SDK that is asked of the file of the oracle is none."""
+    path = write_lme(
+        tmp_path / "result.json",
+        [lme_question("q")],
+        sdk=sdk,
+        settings=REPLAY | {"benchmark_mode": "oracle"},
+    )
+    [run] = load_results([str(path)], tmp_path)
+    assert run.is_control is is_control
