@@ -27,11 +27,11 @@ from memconform.bench.qa.schedule import score_answers
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache
-from memconform.llm.calls import CacheUse, CallPolicy, LlmSession
 from memconform.llm.names import ModelName
+from memconform.llm.session import CacheUse, CallPolicy, LlmSession
 from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.prompt import SCHEMA, judge_request
 from memconform.scoring.judge.scorer import JudgeScorer

@@ -22,7 +22,7 @@ from statistics import median
 
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_runner import MutantRunner
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutant_table import mutants
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import MemconformError

@@ -17,7 +17,7 @@ from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.measuring.observation import Observation
 from memconform.upstream.embedders import Embedder
 

@@ -8,7 +8,7 @@ from itertools import product
 from memconform.client.failures import CallError
 from memconform.contract.core import Recency, Temporal, Tuning
 from memconform.contract.wire import JsonValue, Mode
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.time_phrases import days_before, time_reference, to_date_time, to_rfc3339
 
 _DATE_KEYS = frozenset({"recency", "temporal"})

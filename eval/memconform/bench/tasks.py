@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memconform.bench.records import OfficialScoring, Relevance, SessionSizes
 from memconform.datasets.haystacks import Haystack
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 if TYPE_CHECKING:
     from memconform.longmemeval.pruning import Pruning

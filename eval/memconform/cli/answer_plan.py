@@ -12,7 +12,7 @@ from memconform.bench.tasks import ALL
 from memconform.cli.score import AnswerOptions
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import AnswerKey, Suite
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.selection import expect_known
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.prices import ModelTraits

@@ -9,7 +9,7 @@ from memconform.printing.output import echo
 from memconform.replay.jeffs_brain_results import read_jeffs_brain_result
 from memconform.replay.overrides import overrides_file, read_overrides, with_overrides
 from memconform.replay.review import ReviewSide, review
-from memconform.replay.stored import find_result_file, read_lme_result
+from memconform.replay.stored_results import find_result_file, read_lme_result
 from memconform.reports.lme_review import lme_review_banner, lme_review_markdown, show_lme_review
 from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.paired_comparison import ParityVerdict

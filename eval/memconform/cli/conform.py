@@ -67,22 +67,22 @@ class ConformOptions:
 class _Tools(LazyGroup):
     commands_by_name: ClassVar = {
         "explain": (
-            "conform_tools:explain",
+            "conform_cases:explain",
             (
                 "Explain a case: its file and line, its rules, what it sends, what passes and what"
                 " fails."
             ),
         ),
         "findings": (
-            "conform_tools:show_findings_of",
+            "conform_cases:show_findings_of",
             "Show the checks that did not pass in a run, page by page, or those of some causes.",
         ),
         "lint": (
-            "conform_tools:lint",
+            "conform_cases:lint",
             "Check the case files themselves, and that every rule has a case.",
         ),
-        "list": ("conform_tools:list_cases", "List all cases with their rules."),
-        "replay": ("conform_tools:replay", "Repeat the case of a check against its SDK."),
+        "list": ("conform_cases:list_cases", "List all cases with their rules."),
+        "replay": ("conform_cases:replay", "Repeat the case of a check against its SDK."),
     }
 
 

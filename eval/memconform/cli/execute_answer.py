@@ -35,10 +35,10 @@ from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import Model
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.records import ModelSettings
+from memconform.llm.session import Model
 from memconform.llm.settings import address
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural

@@ -31,7 +31,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.accounting import dollars
-from memconform.llm.calls import LlmSession, Model
+from memconform.llm.session import LlmSession, Model
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.replay.agent import MAX_SECONDS, Agent

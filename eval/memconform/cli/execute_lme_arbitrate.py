@@ -24,7 +24,7 @@ from memconform.replay.overrides import (
     read_overrides,
 )
 from memconform.replay.records import LmeQuestion, LmeResult
-from memconform.replay.stored import find_result_file, read_lme_result
+from memconform.replay.stored_results import find_result_file, read_lme_result
 from memconform.reports.lme_arbitration import arbitration_banner, show_arbitration
 
 _KEYS: dict[str, PersonVerdict] = {"c": "correct", "i": "incorrect"}

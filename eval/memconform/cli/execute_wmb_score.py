@@ -20,9 +20,9 @@ from memconform.datasets.wmb import WmbKey, read_wmb_key
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import Model
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
+from memconform.llm.session import Model
 from memconform.printing.output import echo
 from memconform.reports.progress import RecordProgress
 from memconform.reports.wmb import score_banner, show_score

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memconform.cli.judge_options import CallFlags, JudgeFlags, PanelFlags
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CacheUse, CallPolicy
 from memconform.llm.prices import Prices
+from memconform.llm.session import CacheUse, CallPolicy
 from memconform.printing.output import echo
 from memconform.runs.plan import Floor
 from memconform.scoring.judge.forecast import Forecast, forecast_judging

@@ -10,8 +10,8 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import LlmSession, Model
 from memconform.llm.names import ModelName
+from memconform.llm.session import LlmSession, Model
 from memconform.llm.settings import address, endpoint
 from memconform.scoring.judge.session import judge_names
 

@@ -13,7 +13,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.longmemeval import read_longmemeval_conversations
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.sampling import QuerySelection, jeffs_brain_sample, select_queries
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data

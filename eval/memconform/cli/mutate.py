@@ -19,7 +19,7 @@ from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_runner import mutant_of
-from memconform.conformance.mutation.mutants import check_mutants, mutants, mutants_of_table
+from memconform.conformance.mutation.mutant_table import check_mutants, mutants, mutants_of_table
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import (
     FalseAlarm,

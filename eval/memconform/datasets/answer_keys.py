@@ -8,7 +8,7 @@ from typing import Literal
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.locomo import read_locomo_questions
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 Suite = Literal["longmemeval", "locomo"]
 """A benchmark with published scores of answers."""

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from memconform.contract.reported_failure import failure_in
 from memconform.datasets.invisible import is_blank
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 _SHOWN_CHARACTERS = 120
 _STATUS = r"(?P<given>[45]\d\d)\b"

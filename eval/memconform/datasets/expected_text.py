@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 
 def holds(question: Question, expected: str, text: str) -> bool:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from memconform.contract.wire import JsonValue
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 Level = Literal["turn", "session"]
 """What an item is: one turn of a conversation, or a session of turns."""

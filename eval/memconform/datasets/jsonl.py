@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memconform.contract.strict_json import RepeatedKeyError, decode, repeated_key_position
 from memconform.datasets.files import MAX_LINE, line_too_long, open_regular
 from memconform.datasets.invisible import comparable
-from memconform.datasets.model import Dataset, Question
+from memconform.datasets.question import Dataset, Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.validation import validation_faults

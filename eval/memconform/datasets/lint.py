@@ -10,7 +10,7 @@ from statistics import fmean
 from memconform.contract.terms import terms
 from memconform.datasets.expected_text import holds
 from memconform.datasets.invisible import hidden_characters
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 RANDOM_DOCUMENTS = 5
 """The number of documents drawn by chance: the default top-k."""

@@ -8,7 +8,7 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
 from memconform.datasets.json_array import array_or_lines
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.rows import answer_text, objects, reason_of, text, texts, unpacked
 
 SessionDoc = Literal["full", "user-only", "dated", "official"]

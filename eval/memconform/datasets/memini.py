@@ -9,7 +9,7 @@ from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import object_of
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.validation import first_fault
 
 

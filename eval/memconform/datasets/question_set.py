@@ -9,7 +9,7 @@ from memconform.datasets.corpus import corpus_files
 from memconform.datasets.files import PieceReader, read_whole, unfit, unreadable
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.jsonl import open_jsonl
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.registry import corpus_of
 
 

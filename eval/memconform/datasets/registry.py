@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.datasets.jsonl import open_jsonl
-from memconform.datasets.model import Dataset
+from memconform.datasets.question import Dataset
 from memconform.errors import UsageError, nearest
 
 _PACKAGED = Path(__file__).parent / "shipped"

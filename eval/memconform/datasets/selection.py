@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memconform.datasets.model import Dataset, Question
+from memconform.datasets.question import Dataset, Question
 from memconform.errors import NothingSelectedError, UsageError, nearest
 
 _T = TypeVar("_T")

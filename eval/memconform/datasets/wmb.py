@@ -9,7 +9,7 @@ from memconform.contract.strict_json import decode
 from memconform.datasets.files import PACKED, PieceReader, lines, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_array import elements
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.rows import reason_of, text, texts
 from memconform.datasets.wmb_names import FALSE_MEMORY, Part
 

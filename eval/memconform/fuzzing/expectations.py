@@ -10,7 +10,7 @@ from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer, normalize_value
 from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
-from memconform.fuzzing.shapes import event_fault, response_fault
+from memconform.fuzzing.shape_checks import event_fault, response_fault
 from memconform.oracle.daemon import OracleDaemon
 from memconform.oracle.predictions import ANYTHING, Anything, Exactly, Omittable, Option, Prediction
 from memconform.oracle.search import Providers

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.corpus import corpus_files
-from memconform.datasets.model import Dataset
+from memconform.datasets.question import Dataset
 from memconform.errors import UsageError
 
 _BATCH_DOCUMENTS = 256

@@ -13,8 +13,8 @@ from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.haystacks import Item
 from memconform.errors import UsageError
 from memconform.llm.accounting import CallTotals, dollars
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
+from memconform.llm.session import Model
 from memconform.longmemeval.keys import EVIDENCE
 from memconform.longmemeval.names import Kind
 from memconform.longmemeval.prompts import (

@@ -15,7 +15,7 @@ from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.json_file import read_object
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.rows import reason_of, text, texts
 from memconform.datasets.selection import expect_known
 from memconform.errors import UsageError

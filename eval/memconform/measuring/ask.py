@@ -6,7 +6,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.ask import AskRequest
 from memconform.datasets.error_text import error_message
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
 

@@ -8,7 +8,7 @@ from memconform.client.timings import Timings
 from memconform.contract.ask import Citation
 from memconform.contract.core import Chunk, Filters, Trace
 from memconform.contract.wire import Mode
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from memconform.client.client import ContractClient
 from memconform.client.timings import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings, ScenarioResponse
 

@@ -40,6 +40,7 @@ def _write(level: str, event: str, values: dict[str, object]) -> None:
     minimum, stream = _settings[0] if _settings else (LEVELS[0], None)
     if LEVELS.index(level) < LEVELS.index(minimum):
         return
-    from memconform.printing import log_lines  # noqa: PLC0415 - imports structlog, which few runs need
 
-    log_lines.write_line(stream, level, event, values)
+    from memconform.printing import log_format  # noqa: PLC0415 - imports structlog, which few runs need
+
+    log_format.write_line(stream, level, event, values)

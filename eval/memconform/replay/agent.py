@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from memconform.llm.accounting import CallTotals, Reply
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
 from memconform.llm.replies import InvalidReplyError
+from memconform.llm.session import Model
 from memconform.replay.agent_prompts import (
     MAX_TURNS,
     Dialogue,

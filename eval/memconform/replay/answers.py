@@ -7,7 +7,7 @@ from typing import Protocol
 
 from memconform.datasets.error_text import error_message
 from memconform.datasets.expected_text import holds
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError
 from memconform.records import Failure

@@ -11,7 +11,7 @@ from memconform.printing.plurals import plural
 from memconform.replay.arbitration_records import Kappa, LmeArbitration, Only, Overruled
 from memconform.replay.overrides import Overrides, with_overrides
 from memconform.replay.records import LmeQuestion, LmeResult
-from memconform.replay.stored import lme_scores
+from memconform.replay.stored_results import lme_scores
 from memconform.scoring.accuracy import Estimate, estimate
 from memconform.scoring.judge.records import ErrorRate
 from memconform.stats.prevalence import rogan_gladen

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from memconform.llm.accounting import CallTotals
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
+from memconform.llm.session import LlmSession
 from memconform.replay.brain import BrainFile, BrainKey, BrainRecord, write_brain
 from memconform.replay.documents import SharedBrain
 from memconform.replay.extraction import Extraction, extract

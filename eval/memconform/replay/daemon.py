@@ -17,7 +17,7 @@ from memconform.contract.core import (
     SearchResponse,
 )
 from memconform.contract.terms import terms
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document

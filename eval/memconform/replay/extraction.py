@@ -12,9 +12,9 @@ from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
 from memconform.datasets.conversations import Session
 from memconform.llm.accounting import CallTotals, Reply
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
 from memconform.llm.replies import decode_reply
+from memconform.llm.session import Model
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
 from memconform.upstream.extractive import first_person_sentences

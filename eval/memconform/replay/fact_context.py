@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from memconform.concurrency import work_through
 from memconform.contract.wire import JsonValue
 from memconform.llm.accounting import CallTotals, Reply
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Message, fence_line
 from memconform.llm.replies import decode_reply
+from memconform.llm.session import Model
 from memconform.records import Failure
 from memconform.replay.documents import Fact, PlacedSession
 

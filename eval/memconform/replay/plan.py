@@ -11,7 +11,7 @@ from memconform.client.timings import Timeouts
 from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.measuring.daemon_session import daemon_identity
 from memconform.replay.agent import Agent
 from memconform.replay.brain import BrainFile

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import CallTotals, dollars
 from memconform.records import Incident
@@ -18,7 +18,7 @@ from memconform.replay.records import (
     LmeResult,
     RoleCost,
 )
-from memconform.replay.stored import lme_scores
+from memconform.replay.stored_results import lme_scores
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.retrieval import metrics

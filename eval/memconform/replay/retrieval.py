@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memconform.client.failures import CallError
 from memconform.daemons.runner import Launch
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError

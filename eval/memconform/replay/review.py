@@ -12,7 +12,7 @@ from memconform.records import Incident
 from memconform.replay.jeffs_brain_results import RUNNER, JeffsBrainResult
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.review_records import Change, Flip, LmeReview, ReviewedResult, Unmeasured
-from memconform.replay.stored import lme_scores
+from memconform.replay.stored_results import lme_scores
 from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.latency_ratio import latency_ratio
 from memconform.stats.paired_comparison import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from memconform.concurrency import interruption, is_cancelled
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.records import Failure
 from memconform.replay.answers import Answering, RecordSource, unmeasured

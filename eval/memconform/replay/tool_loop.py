@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from memconform.datasets.error_text import error_message
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import LlmError
 from memconform.measuring.observation import Observation

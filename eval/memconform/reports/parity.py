@@ -18,7 +18,7 @@ from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission, wrapped_table
 from memconform.reports.markdown import markdown_table
 from memconform.reports.rates import format_rate
-from memconform.results.ladder import first_difference
+from memconform.results.divergence import first_difference
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.records import Pair, ParityReport
 from memconform.runs.results import QuestionResult

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memconform.errors import ExitCode
 from memconform.records import Incident, Record
-from memconform.results.ladder import (
+from memconform.results.divergence import (
     answer_difference,
     keys,
     largest_gap,

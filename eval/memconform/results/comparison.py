@@ -8,7 +8,7 @@ from math import isnan
 from statistics import fmean
 
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.results.ladder import (
+from memconform.results.divergence import (
     Stage,
     first_difference,
     keys,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.replay.records import LmeQuestion, LmeResult
-from memconform.replay.stored import read_lme_result
+from memconform.replay.stored_results import read_lme_result
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.scored_run import DAEMONS_READER, ScoredRun, scored_question
 from memconform.runs.results import QuestionResult, RankedChunk

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from memconform.records import Record
-from memconform.results.ladder import first_difference
+from memconform.results.divergence import first_difference
 from memconform.results.loaded_runs import LoadedRun, incident_lines, require_comparable
 from memconform.runs.results import QuestionResult
 from memconform.stats.intervals import LEAST_CLUSTERS

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from statistics import fmean
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scoring.judge.records import JudgeVote

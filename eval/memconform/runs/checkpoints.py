@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import (

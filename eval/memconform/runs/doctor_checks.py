@@ -14,7 +14,7 @@ from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon, SdkRunner
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
 from memconform.runs.highlights import Highlights

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.llm.chat import HaltingError
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal

@@ -15,11 +15,11 @@ from memconform.client.failures import (
     DaemonFailedError,
 )
 from memconform.client.recorder import Exchange, keep_bodies, record_exchanges
-from memconform.client.shape import shape
+from memconform.client.response_shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.contract.wire import Mode, mode_name
 from memconform.datasets.expected_text import holds_expected
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession

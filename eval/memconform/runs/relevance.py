@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from unicodedata import normalize
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probe_queries import searchable_text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memconform.concurrency import work_through
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.reasoning import strip_reasoning as without_reasoning
 from memconform.datasets.registry import open_dataset

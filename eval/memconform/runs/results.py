@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.judge.records import JudgeVote

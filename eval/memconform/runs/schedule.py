@@ -14,7 +14,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.limits import allow_files, explained
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import upstream_of
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
 from memconform.measuring.daemon_session import daemon_session

@@ -10,7 +10,7 @@ from typing import Final
 
 from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.invisible import comparable
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 PHRASES: Final = ("no information available", "not mentioned")
 """Those of LoCoMo's released code, to which readers are told to keep."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.records import Record
 from memconform.stats.clusters import mean_interval
 from memconform.stats.intervals import Interval

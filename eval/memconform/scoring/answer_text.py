@@ -15,7 +15,7 @@ from nltk.tokenize.destructive import NLTKWordTokenizer
 from nltk.translate.bleu_score import sentence_bleu
 
 from memconform.datasets.locomo import CATEGORIES
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.abstention import contains_phrase
 
 _MULTI_HOP, _OPEN_DOMAIN, _ADVERSARIAL = CATEGORIES[1], CATEGORIES[3], CATEGORIES[5]

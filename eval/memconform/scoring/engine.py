@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memconform.concurrency import work_through
 from memconform.datasets.error_text import error_message
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.errors import MemconformError
 from memconform.llm.chat import HaltingError, merge_halts
 from memconform.records import Failure

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from memconform.datasets.expected_text import holds_expected
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.scorer import DaemonResponse, Score

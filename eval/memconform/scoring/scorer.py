@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from memconform.contract.wire import JsonValue
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.scoring.statuses import QuestionStatus
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.wmb import is_document
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.records import Record

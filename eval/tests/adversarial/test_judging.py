@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.runs import question_runner
 from memconform.runs.journal import read_attempts
 from memconform.runs.judgement_queue import JudgementQueue

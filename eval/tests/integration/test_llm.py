@@ -16,11 +16,10 @@ import pytest
 import pytest_asyncio
 
 from memconform.daemons.upstream import scripted_upstream
-from memconform.datasets.model import Question
-from memconform.llm import calls
+from memconform.datasets.question import Question
+from memconform.llm import session
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import (
     BudgetSpentError,
     ChatRequest,
@@ -35,6 +34,7 @@ from memconform.llm.chat import (
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO
 from memconform.llm.replies import InvalidReplyError
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.printing.errors import render_error
 from memconform.scoring.judge.prompt import judge_request, parse_reply
 from tests.conftest import WAIT_SECONDS
@@ -107,8 +107,8 @@ async def opened(upstream: Upstream, tmp_path: Path) -> AsyncIterator[Opened]:
         return session.model(ModelName.parse(name, env))
 
     yield make
-    for session in sessions:
-        await session.aclose()
+    for each in sessions:
+        await each.aclose()
 
 
 def _request(answer: str = "It is in Brel.") -> ChatRequest:
@@ -456,7 +456,7 @@ _ODD = {
 
 def _retry_never(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the first wait for another try be longer than the deadline."""
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 1e6)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 1e6)
 
 
 @pytest.mark.parametrize("body", _ODD.values(), ids=_ODD)

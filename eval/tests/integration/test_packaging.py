@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.conformance.mutation.mutants import TABLE
+from memconform.conformance.mutation.mutant_table import TABLE
 from tests.conftest import CHECKOUT
 
 

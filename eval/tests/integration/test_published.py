@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memconform.bench.answering.arms import CONTROLS
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutant_table import mutants
 from tests.conftest import CHECKOUT, SDKS, Ended, runnable
 from tests.integration.test_benchmark_data import LOCOMO, LONGMEMEVAL, real
 

@@ -8,8 +8,8 @@ import pytest
 from memconform.daemons.upstream import scripted_upstream
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import LlmSession
 from memconform.llm.names import ModelName
+from memconform.llm.session import LlmSession
 from memconform.replay.agent import Agent, SearchRecord
 from memconform.replay.agent_prompts import ToolCall
 from memconform.replay.hits import Hit

@@ -23,8 +23,8 @@ from memconform.datasets.hypotheses import read_hypotheses
 from memconform.errors import UsageError
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.names import ModelName
+from memconform.llm.session import CallPolicy, LlmSession
 from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.official_prompts import OfficialRubric
 from memconform.scoring.judge.rubric import Rubric

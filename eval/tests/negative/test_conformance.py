@@ -13,7 +13,7 @@ import pytest
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import check_mutants
+from memconform.conformance.mutation.mutant_table import check_mutants
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult
 from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.daemons.discovery import find_runner

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from memconform.conformance.catalog import catalog
-from memconform.conformance.mutation.mutants import TABLE, mutants
+from memconform.conformance.mutation.mutant_table import TABLE, mutants
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.conformance.results import SdkResult

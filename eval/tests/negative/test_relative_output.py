@@ -7,7 +7,7 @@ import pytest
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant_runner import mutant_of
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutant_table import mutants
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.discovery import find_runner

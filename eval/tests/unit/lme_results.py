@@ -16,7 +16,7 @@ from memconform.replay.records import (
     ReplayRetrievalSettings,
     ReplaySettings,
 )
-from memconform.replay.stored import lme_scores
+from memconform.replay.stored_results import lme_scores
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.storage.sink import replacing
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.llm.budget import Ledger
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.names import ModelName
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.llm.settings import endpoint
 from memconform.scoring.judge.prompt import judge_request
 

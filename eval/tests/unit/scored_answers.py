@@ -19,7 +19,7 @@ from memconform.bench.wmb.report_builder import WmbReportBuilder
 from memconform.datasets.answer_keys import AnswerKey, Suite
 from memconform.datasets.hypotheses import read_hypotheses
 from memconform.datasets.locomo import conversation_of
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.wmb import read_wmb_key
 from memconform.errors import DaemonError
 from memconform.llm.records import ModelSettings

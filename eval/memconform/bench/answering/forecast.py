@@ -8,7 +8,7 @@ from memconform.bench.answering.plan import AnswerTask, Arm, shown_passages, una
 from memconform.bench.answering.records import ReaderSettings
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.error_text import error_message
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from memconform.bench.qa.records import KeyFile, TextMetric
 from memconform.datasets.answer_keys import Suite
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.records import ModelSettings
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from memconform.bench.answering.records import ArmAnswer, KeptGain
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.ratios import ratio_interval

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from memconform.bench.answering.records import ArmAnswer
 from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.text_scores import text_metric
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.answer_text import locomo_f1
 
 

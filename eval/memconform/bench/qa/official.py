@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from memconform.bench.qa.records import Judgement, OfficialFigures, SubstringLabels
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.statuses import QuestionStatus
 
 ACCEPTED_MODEL: Final = "gpt-4o-2024-08-06"

@@ -12,7 +12,7 @@ from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, Repeate
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.error_text import error_message, resembles_error
 from memconform.datasets.hypotheses import Hypotheses
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError

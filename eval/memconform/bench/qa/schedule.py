@@ -8,7 +8,7 @@ from memconform.bench.qa.plan import QaPlan, RubricRun
 from memconform.bench.qa.records import Judgement, QaJournalHeader, QaSettings
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.bench.verdict_journal import journaled, read_verdicts
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.replies import without_reasoning
 from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.longmemeval import contains_yes

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from memconform.bench.qa.records import Judgement, Span
 from memconform.bench.tasks import ALL, UNDISPUTED
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.statuses import QuestionStatus
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 
 from memconform.bench.qa.records import TextMetric, TextRecord, TextScores
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.accuracy import estimate
 from memconform.scoring.answer_text import bleu1, locomo_f1, reference_text
 from memconform.stats.clusters import mean_interval

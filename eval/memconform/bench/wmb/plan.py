@@ -12,7 +12,7 @@ from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbSettings
 from memconform.datasets.errata import Errata
 from memconform.datasets.error_text import error_message
 from memconform.datasets.files import PieceReader
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.wmb import WmbKey, is_document
 from memconform.datasets.wmb_answers import AnswerRow, RowOrigin, read_answer_rows
 from memconform.datasets.wmb_names import FALSE_MEMORY

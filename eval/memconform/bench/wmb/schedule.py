@@ -8,7 +8,7 @@ from memconform.bench.verdict_journal import journaled, read_verdicts
 from memconform.bench.wmb.plan import WmbPlan, memories_digest
 from memconform.bench.wmb.records import WmbJournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import votes_of
 from memconform.scoring.scorer import Score

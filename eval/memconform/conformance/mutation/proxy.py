@@ -22,7 +22,7 @@ from typing import Literal
 import h11
 
 from memconform.conformance.mutation.mutation import Mutation
-from memconform.conformance.mutation.relay import Connection, MutationCounter
+from memconform.conformance.mutation.proxy_connection import Connection, MutationCounter
 from memconform.daemons.ports import bracketed, free_port, is_open, listens, loopback_host
 
 

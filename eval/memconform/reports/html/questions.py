@@ -11,7 +11,7 @@ from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.overview.groups import QuestionRow, RunGroup
-from memconform.results.ladder import Stage
+from memconform.results.divergence import Stage
 from memconform.results.loaded_runs import LoadedRun
 from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus

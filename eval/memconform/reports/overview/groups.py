@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from memconform.errors import UsageError
 from memconform.reports.overview.rate_checks import RateCheck
 from memconform.results.comparison import Method, compare_runs
-from memconform.results.ladder import Divergence, first_difference
+from memconform.results.divergence import Divergence, first_difference
 from memconform.results.loaded_runs import (
     COMPARED_SETTINGS,
     LoadedRun,

@@ -13,13 +13,13 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from memconform.contract.strict_json import decode
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.registry import judge_calibration
 from memconform.errors import ResultsError, UsageError
 from memconform.llm.accounting import Reply, dollars
-from memconform.llm.calls import Model
 from memconform.llm.chat import HaltingError, LlmError
 from memconform.llm.records import ModelSettings
+from memconform.llm.session import Model
 from memconform.records import Record
 from memconform.scoring.judge.prompt import (
     JudgeReply,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.accounting import dollars, estimate
 from memconform.llm.cache import ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest

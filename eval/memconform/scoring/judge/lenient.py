@@ -6,7 +6,7 @@ arXiv:2504.19413, appendix A). The wording is our own; what it accepts is theirs
 
 from typing import Final
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.chat import ChatRequest, Message
 from memconform.scoring.judge.prompt import (
     ABSTENTION,

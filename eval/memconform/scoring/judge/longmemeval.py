@@ -7,7 +7,7 @@ prompts are read from a copy of that script (`official_prompts`).
 
 from typing import Final, Literal, get_args
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.chat import ChatRequest, Message
 from memconform.scoring.judge.one_word import parse_word
 from memconform.scoring.judge.prompt import (

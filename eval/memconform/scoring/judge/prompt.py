@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.llm.replies import decode_reply
 from memconform.records import Record

@@ -4,7 +4,7 @@ import hashlib
 import unicodedata
 from typing import Protocol
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest
 from memconform.scoring.abstention import is_marker

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.accounting import Reply, dollars
-from memconform.llm.calls import Model
 from memconform.llm.chat import HaltingError, LlmError
 from memconform.llm.replies import InvalidReplyError
+from memconform.llm.session import Model
 from memconform.scoring.abstention import abstains
 from memconform.scoring.judge.panel import decide, excused_if_cut, own_verdict
 from memconform.scoring.judge.prompt import JudgeReply

@@ -9,9 +9,9 @@ from pathlib import Path
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import UsageError
 from memconform.llm.budget import Ledger
-from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
+from memconform.llm.session import CallPolicy, LlmSession
 from memconform.llm.settings import Endpoint, has_key
 from memconform.scoring.judge.records import TieRule
 from memconform.scoring.judge.scorer import JudgeScorer

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.released_script import ReleasedScript, template_fields
 from memconform.errors import UsageError
 from memconform.llm.chat import ChatRequest, Message, fence_line

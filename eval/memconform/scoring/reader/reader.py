@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeVar
 
 from memconform.llm.accounting import CallTotals, Reply
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError
+from memconform.llm.session import Model
 from memconform.scoring.reader.names import Method
 from memconform.scoring.reader.passages import Passage
 from memconform.scoring.reader.prompts import Wording, require_no_echo

@@ -13,7 +13,7 @@ from memconform.bench.answering.scores import by_gold, kept_gain
 from memconform.bench.records import QueryRecord
 from memconform.bench.stored_rows import StoredRow
 from memconform.datasets.conversations import Conversation, Session, Turn
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.records import Failure
 from memconform.scoring.reader.names import Speakers, Unit
 from memconform.scoring.reader.passages import fit_passages, retrieved_passages

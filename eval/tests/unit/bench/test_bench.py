@@ -37,7 +37,7 @@ from memconform.contract.core import Chunk, Ingested, SearchResponse, Tuning
 from memconform.contract.wire import Mode
 from memconform.datasets.benchmarks import open_benchmark
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments

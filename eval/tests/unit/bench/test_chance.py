@@ -13,7 +13,7 @@ from memconform.bench.chance import (
 from memconform.bench.records import QueryRecord, Relevance, SessionSizes
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Task
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 
 @pytest.mark.parametrize("items", [1, 4, 7])

@@ -14,7 +14,7 @@ from memconform.bench.qa.official import (
 from memconform.bench.qa.records import Judgement
 from memconform.bench.qa.scores import span, views
 from memconform.bench.qa.text_scores import text_records, text_scores
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.accuracy import accuracy, qa_scores
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson

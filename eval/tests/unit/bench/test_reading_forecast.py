@@ -11,7 +11,7 @@ from memconform.bench.answering.plan import AnswerTask, Arm
 from memconform.bench.answering.records import ReaderSettings
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation, Session, Turn
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName

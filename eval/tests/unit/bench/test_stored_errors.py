@@ -8,7 +8,7 @@ from memconform.bench import schedule
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import AnsweringIndex, OwnAnswer, SearchResult
 from memconform.bench.tasks import Task
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.records import Failure
 
 _TASK = Task("h", Question(id="q", question="Where is the boat?", answers=("Brel",)), {}, {}, 3)

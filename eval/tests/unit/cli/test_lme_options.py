@@ -16,7 +16,7 @@ from memconform.cli.lme_ports import port_of, require_ports
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.budget import Ledger
-from memconform.llm.calls import CallPolicy, LlmSession
+from memconform.llm.session import CallPolicy, LlmSession
 from memconform.replay.placement import has_prefixes
 from tests.lme_data import write_dataset
 

@@ -112,7 +112,7 @@ def test_commands_are_found_where_they_are_printed() -> None:
     names = [name for name, _ in _printed()]
     for expected in (
         "cli/execute_conform.py",
-        "cli/conform_tools.py",
+        "cli/conform_cases.py",
         "datasets/sources.py",
         "reports/parity.py",
         "scoring/judge/tally.py",

@@ -3,7 +3,7 @@
 import httpx
 
 from memconform.client.recorder import Exchange
-from memconform.client.shape import shape
+from memconform.client.response_shape import shape
 
 
 def _exchange(

@@ -15,7 +15,7 @@ from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_runner import MutantRunner, mutant_of, patched_copy
-from memconform.conformance.mutation.mutants import (
+from memconform.conformance.mutation.mutant_table import (
     check_mutants,
     mutants,
     mutants_of_table,

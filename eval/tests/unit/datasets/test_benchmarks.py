@@ -24,7 +24,7 @@ from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.json_array import elements
 from memconform.datasets.longmemeval import official_gold, official_sessions
 from memconform.datasets.memini import memini_json
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 
 if sys.version_info >= (3, 14):

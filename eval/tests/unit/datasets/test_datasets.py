@@ -6,7 +6,7 @@ import pytest
 
 from memconform.datasets import jsonl
 from memconform.datasets.invisible import hidden_characters
-from memconform.datasets.model import Dataset
+from memconform.datasets.question import Dataset
 from memconform.datasets.registry import open_dataset, shipped
 from memconform.datasets.selection import Selection, select
 from memconform.errors import NothingSelectedError, UsageError

@@ -3,7 +3,7 @@
 import pytest
 
 from memconform.datasets.error_text import error_message, resembles_error
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 
 _QUESTION = Question(id="q", question="Where is the boat?", answers=("in berth 20",))
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from memconform.cli.datasets import command
 from memconform.datasets.lint import chance, lint_questions
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.sampling import (
     Holdout,
     QuerySelection,

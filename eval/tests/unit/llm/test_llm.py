@@ -21,11 +21,11 @@ from memconform.errors import UsageError
 from memconform.llm.accounting import estimate
 from memconform.llm.budget import Ledger, read_budget
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
-from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LedgerError, Message, Usage
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO, ModelTraits, Price, Prices
+from memconform.llm.session import CallPolicy, LlmSession
 from memconform.llm.settings import address, endpoint
 
 

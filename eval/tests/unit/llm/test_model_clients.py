@@ -16,18 +16,18 @@ import openai
 import pytest
 
 from memconform import redaction
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import ExitCode, UsageError
-from memconform.llm import calls
+from memconform.llm import session
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import HaltingError, LlmError, ModelUnusableError, ServiceDownError
 from memconform.llm.clients import anthropic_client, openai_client
 from memconform.llm.failures import translated
 from memconform.llm.http_hooks import Transmission, track_transmission
 from memconform.llm.names import ModelName
 from memconform.llm.services import model_checks
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.llm.settings import endpoint, model_environment
 from memconform.llm.unreachable import name_proxy, path_failure
 from memconform.scoring.judge.prompt import judge_request, parse_reply
@@ -94,7 +94,7 @@ async def _serving(**answer: Any) -> AsyncIterator[_Server]:
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 0.0)
     provenance.forget_services()
     yield
     provenance.forget_services()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from memconform.llm.accounting import Reply, estimate
 from memconform.llm.budget import Ledger
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import (
     ChatRequest,
     Completion,
@@ -27,6 +26,7 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.names import ModelName
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.llm.vendors import open_model
 
 _T = TypeVar("_T")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memconform.llm import calls
+from memconform.llm import session
 from memconform.llm.replies import InvalidReplyError
 from memconform.scoring.judge.longmemeval import parse_yes_no
 from memconform.scoring.judge.prompt import parse_reply
@@ -25,7 +25,7 @@ from tests.unit.model_services import (
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause but one that a service asks for."""
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 0.0)
 
 
 async def _verdict(content: str, name: str = OPENAI) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform import redaction
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.llm.names import PROVIDERS, ModelName
 from memconform.llm.prices import Prices

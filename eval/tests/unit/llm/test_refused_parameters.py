@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from memconform.llm import calls
+from memconform.llm import session
 from memconform.llm.budget import Ledger
-from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import (
     ModelUnusableError,
     RequestRejectedError,
@@ -18,6 +17,7 @@ from memconform.llm.failures import ServiceError, failure_of
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.replies import InvalidReplyError
+from memconform.llm.session import CallPolicy, LlmSession
 from memconform.scoring.judge.prompt import parse_reply
 from tests.unit.model_services import (
     ANTHROPIC,
@@ -35,7 +35,7 @@ from tests.unit.model_services import (
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause but one that a service asks for."""
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 0.0)
 
 
 _REFUSALS = {

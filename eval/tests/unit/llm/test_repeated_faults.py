@@ -2,15 +2,15 @@
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import ExitCode
-from memconform.llm import calls
-from memconform.llm.calls import Model
+from memconform.llm import session
 from memconform.llm.chat import (
     HALTING_CODES,
     HaltingError,
     InvalidRepliesError,
 )
+from memconform.llm.session import Model
 from memconform.scoring.judge.longmemeval import parse_yes_no
 from memconform.scoring.judge.prompt import parse_reply
 from memconform.scoring.judge.scorer import JudgeScorer
@@ -21,7 +21,7 @@ from tests.unit.model_services import NAMES, RIGHT, completion, in_turn, opened,
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause but one that a service asks for."""
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 0.0)
 
 
 async def _ask_many(model: Model, count: int) -> list[BaseException | object]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memconform.errors import ExitCode
-from memconform.llm import calls
+from memconform.llm import session
 from memconform.llm.chat import (
     LlmError,
     ModelUnusableError,
@@ -31,7 +31,7 @@ from tests.unit.model_services import (
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause but one that a service asks for."""
-    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(session, "_FIRST_BACKOFF_S", 0.0)
 
 
 _FLAGGED = "Your chosen model requires moderation and your input was flagged"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.longmemeval.keys import Keys, expand, expanded, read_keys
 from memconform.longmemeval.names import Join

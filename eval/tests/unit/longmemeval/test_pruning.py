@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.longmemeval.pruning import Pruning, Range, read_events, read_ranges
 

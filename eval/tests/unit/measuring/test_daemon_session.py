@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memconform.runs.engine import execute
 
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.raw_http import serving
@@ -22,6 +21,7 @@ from memconform.ingest.documents import Document
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
 from memconform.runs.events import RunFinished
+from memconform.runs.schedule import execute
 from memconform.storage import folders
 from tests.adversarial.inprocess import FaultyRun, plan_of, write_dataset
 from tests.fakes.scripted import ScriptedDaemon

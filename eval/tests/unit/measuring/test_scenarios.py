@@ -12,7 +12,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.contract.core import Filters, Trace
 from memconform.contract.wire import Mode
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.measuring.scenarios import SCENARIOS

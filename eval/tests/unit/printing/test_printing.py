@@ -198,7 +198,7 @@ _ROOT = Path(memconform.__file__).parent
 
 _OWN_PROCESSES = {
     *("upstream/__main__.py", "daemons/guard.py", "bench/raw_http.py"),
-    *(f"conformance/mutation/{name}.py" for name in ("proxy", "relay")),
+    *(f"conformance/mutation/{name}.py" for name in ("proxy", "proxy_connection")),
     "conformance/mutation/source_patch/sitecustomize.py",
 }
 """What they write is read by the harness through a pipe."""

@@ -14,7 +14,7 @@ _PACKAGE = CHECKOUT / "eval" / "memconform"
 _READERS = {
     # Hand it on to what reads and validates settings.
     "cli/main.py",
-    *("cli/judge_options.py", "cli/execute_lme.py", "cli/execute_doctor.py", "llm/calls.py"),
+    *("cli/judge_options.py", "cli/execute_lme.py", "cli/execute_doctor.py", "llm/session.py"),
     *("runs/machine.py", "network_transport.py", "datasets/download.py"),
     # Our own variables, each in the module that owns what it names.
     *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "cli/values.py"),
@@ -25,7 +25,7 @@ _READERS = {
     *("upstream/serve.py", "conformance/mutation/proxy.py"),
     "conformance/mutation/source_patch/sitecustomize.py",
     # Colours and widths, as rich decides them.
-    *("printing/output.py", "printing/console.py", "printing/log_lines.py", "reports/console.py"),
+    *("printing/output.py", "printing/console.py", "printing/log_format.py", "reports/console.py"),
 }
 _CLIENTS = {"Client", "AsyncClient", "HTTPTransport", "AsyncHTTPTransport"}
 _CLIENTS |= {"DefaultHttpxClient", "DefaultAsyncHttpxClient", "create_ssl_context"}

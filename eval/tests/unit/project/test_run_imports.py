@@ -31,7 +31,7 @@ _ROOMS = {
 }
 _UNUSED = {
     *("memconform.reports.html", "memconform.reports.overview", "memconform.reports.parity"),
-    *("memconform.cli.judge_session", "memconform.scoring.judge.session", "memconform.llm.calls"),
+    *("memconform.cli.judge_session", "memconform.scoring.judge.session", "memconform.llm.session"),
     *("anthropic", "openai", "numpy", "scipy", "jinja2", "vl_convert", "yaml", "sqlite3"),
     *("hypothesis", "nltk", "rank_bm25", "structlog", "xml", "pygments", "difflib"),
     *("memconform.runs.remedies", "memconform.contract.schemas", "certificates"),

@@ -20,7 +20,7 @@ from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Result
 from memconform.contract.wire import Mode, Profile
 from memconform.records import Record
-from memconform.results.ladder import Stage
+from memconform.results.divergence import Stage
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.sink import Sink

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from memconform.cli.main import cli
 from memconform.errors import ExitCode, MemconformError, NothingSelectedError, UsageError
 from memconform.replay.overrides import FILE_NAME, answer_digest
-from memconform.replay.stored import read_lme_result
+from memconform.replay.stored_results import read_lme_result
 from memconform.scoring.judge.records import JudgeVote
 from memconform.stats.prevalence import rogan_gladen
 from memconform.stats.raters import cohen_kappa

@@ -14,7 +14,7 @@ from memconform.errors import ExitCode, UsageError
 from memconform.records import Incident
 from memconform.replay.records import LmeQuestion
 from memconform.replay.review_records import LmeReview
-from memconform.replay.stored import find_result_file, read_lme_result
+from memconform.replay.stored_results import find_result_file, read_lme_result
 from memconform.stats.latency_ratio import LatencyRatio
 from memconform.stats.paired_comparison import RateInterval
 from memconform.storage.sink import replacing

@@ -10,13 +10,13 @@ import pytest
 
 from memconform.client.failures import DaemonFailedError
 from memconform.datasets.error_text import error_message
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.accounting import CallTotals
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import ChatRequest, Completion, Usage, fence_line
 from memconform.llm.names import ModelName
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.llm.settings import Endpoint
 from memconform.replay.agent import MAX_SECONDS, Agent, SearchRecord
 from memconform.replay.agent_prompts import (

@@ -9,7 +9,7 @@ import pytest
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Filters, SearchRequest
 from memconform.datasets.conversations import Conversation, Session, Turn
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
 from memconform.measuring.brain import ProvenBrain

@@ -10,7 +10,7 @@ from memconform.records import Record
 from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
 from memconform.results.agreement import Agreement, compare_rankings
-from memconform.results.ladder import ranking_difference
+from memconform.results.divergence import ranking_difference
 from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 from memconform.scoring.statuses import QuestionStatus

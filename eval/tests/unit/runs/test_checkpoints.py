@@ -12,7 +12,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import DaemonError
 from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
 from memconform.records import Failure

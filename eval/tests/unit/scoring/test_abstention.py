@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.expected_text import holds_expected
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.llm.accounting import Reply
-from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, Usage
+from memconform.llm.session import Model
 from memconform.replay.answers import matches_exactly
 from memconform.scoring.abstention import (
     PHRASES,

@@ -3,7 +3,7 @@
 import pytest
 
 from memconform.datasets.locomo import CATEGORIES
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.scoring.answer_text import bleu1, locomo_f1, reference_text
 
 # The last column was computed by eval_question_answering of task_eval/evaluation.py, unchanged.

@@ -1,7 +1,7 @@
 import pytest
 
 from memconform.datasets.expected_text import holds_expected
-from memconform.datasets.model import Question, TextKind
+from memconform.datasets.question import Question, TextKind
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.scoring.exact import ExactScorer

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.registry import judge_calibration
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName

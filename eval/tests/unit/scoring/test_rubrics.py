@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError
 from memconform.scoring.judge import lenient, longmemeval
 from memconform.scoring.judge.lenient import LenientRubric

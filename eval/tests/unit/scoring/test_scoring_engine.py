@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.chat import BudgetSpentError, LlmError
 from memconform.records import Failure
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
-from memconform.llm.calls import CallPolicy, LlmSession, Model
 from memconform.llm.chat import (
     ChatRequest,
     Completion,
@@ -20,6 +19,7 @@ from memconform.llm.chat import (
     merge_halts,
 )
 from memconform.llm.names import ModelName
+from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.scoring.judge.records import unfinished_votes, votes_of
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.judge.tally import JudgingTally

@@ -13,7 +13,7 @@ from memconform.bench.records import BenchSettings, QueryRecord
 from memconform.bench.wmb.answers_file import answer_row
 from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answers
 from memconform.datasets.files import PieceReader
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.datasets.wmb import read_wmb_key
 from memconform.datasets.wmb_answers import RowOrigin, read_answer_rows
 from memconform.errors import NothingSelectedError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memconform.datasets.model import Question
+from memconform.datasets.question import Question
 from memconform.errors import UsageError, nearest
 from memconform.replay.records import RESULT_SCHEMA, LmeQuestion, LmeResult
 from memconform.scoring.accuracy import Accuracy, QaScores, qa_scores
