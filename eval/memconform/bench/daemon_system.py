@@ -91,6 +91,9 @@ class DaemonSystem:
             headers=self.headers,
             rank_by=self.rank_by,
         ) as session:
+            # If it cannot be read, opening a brain fails; it is needed where none is opened, too.
+            with suppress(DaemonError):
+                await session.require_version()
             reader = DaemonMonitor(session.daemon)
             monitors = {mode: DaemonMonitor(session.daemon) for mode in self.modes}
             try:

@@ -92,8 +92,8 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
     require_same_settings(
         path,
         header.settings.model_dump(mode="json")
-        | {name: header.systems.get(name, identity) for name, identity in systems.items()},
-        settings.model_dump(mode="json") | systems,
+        | {"systems": {name: header.systems.get(name, systems[name]) for name in systems}},
+        settings.model_dump(mode="json") | {"systems": systems},
         hint="the benchmark, its options, the selection of queries, --index, -k, and each"
         " system's build, upstream and variables must be the same",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from pydantic import BaseModel, Field
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.fetch import show_sources, sources
 from memconform.cli.options import json_file, output_file, schema
 from memconform.cli.targets import json_target
@@ -99,7 +99,7 @@ _OPTIONS = (
         show_default="recognized by content",
         help="Format of PATH; `datasets list` shows the formats and their options.",
     ),
-    click.argument("path", callback=_located),
+    click.argument("path", type=REFERENCE, callback=_located),
 )
 
 _INVALID = {ExitCode.USAGE: "usage, or an invalid or unknown benchmark"}

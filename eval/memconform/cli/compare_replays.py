@@ -38,8 +38,12 @@ def run(options: ReviewOptions) -> ExitCode:
         compared, is_whole = report.overall.compared, not report.not_measured
         codes += latency_codes(report.latency, limit, compared=compared, is_whole=is_whole)
         if report.latency is None:
-            why = f"fewer than {LEAST_CLUSTERS} questions have one of a single call in both results"
-            echo(f"the latency ratio is undecided: {why}", err=True)
+            echo(
+                f"the latency ratio is undecided: it needs {LEAST_CLUSTERS} questions with a"
+                " retrieval's latency in both results, by the same endpoint, and none of an agent,"
+                " whose searches overlap",
+                err=True,
+            )
     report = report.model_copy(update={"exit_code": gravest(codes)})
     if not options.quiet:
         show_lme_review(report)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, option
+from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.conform import cases_folder
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
@@ -162,7 +162,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         ExitCode.DAEMON: "a daemon did not start, or the case could not be tested",
     },
 )
-@click.argument("run")
+@click.argument("run", type=REFERENCE)
 @click.argument("check")
 @case_env
 @results
@@ -206,7 +206,7 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     ),
     exit_codes={ExitCode.NOTHING_SELECTED: "no check matches"},
 )
-@click.argument("run")
+@click.argument("run", type=REFERENCE)
 @option(
     "--cause",
     group=_WHICH,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
-from memconform.cli.commands import SCORING, Group, PathType, option
+from memconform.cli.commands import REFERENCE, SCORING, Group, PathType, option
 from memconform.cli.expand import expand_command
 from memconform.cli.fetch import fetch_command, verify_command
 from memconform.cli.history import compile_command
@@ -44,7 +44,7 @@ def command() -> None:
     ),
     exit_codes={ExitCode.USAGE: "usage, faults in the set, or above --max-chance"},
 )
-@click.argument("dataset")
+@click.argument("dataset", type=REFERENCE)
 @option(
     "--corpus",
     group="What to lint",

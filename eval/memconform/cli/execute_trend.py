@@ -10,7 +10,11 @@ from memconform.cli.diff import TrendOptions
 from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.output import echo
-from memconform.reports.bench_comparison import bench_trend_markdown, show_bench_trend
+from memconform.reports.bench_comparison import (
+    bench_trend_markdown,
+    in_trend_order,
+    show_bench_trend,
+)
 from memconform.reports.difference import show_trend, trend_markdown
 from memconform.reports.progress import StepProgress
 from memconform.results.loaded_runs import LoadedRun
@@ -59,6 +63,7 @@ def run(options: TrendOptions) -> ExitCode:
             hint="give the folder of --output, or check --sdk and --data",
         )
     runs.sort(key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.scorer, r.started_at))
+    selected = in_trend_order(selected)
     targets = (options.json_file, options.markdown)
     if runs:
         show_trend(runs, stderr="-" in targets)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import Group, PathType, option
+from memconform.cli.commands import REFERENCE, Group, PathType, option
 from memconform.cli.judge_options import JUDGE, WHAT, CallFlags, call_options, errata, partial
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet, results, schema
@@ -113,8 +113,8 @@ def calibrate_command(
     examples=("memconform judge compare results/runs/ID results/runs/ID",),
     exit_codes={ExitCode.NOTHING_SELECTED: "no answer was judged in both runs"},
 )
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", type=REFERENCE)
+@click.argument("second", type=REFERENCE)
 @results
 @json_file
 @schema("results.judge_comparison:JudgeComparison")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from memconform.cli.commands import OUTPUT, Command, PathType, option
+from memconform.cli.commands import OUTPUT, REFERENCE, Command, PathType, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, schema, writable
 from memconform.errors import ExitCode
@@ -39,7 +39,7 @@ class ArbitrateOptions:
     ),
     exit_codes={ExitCode.NOTHING_SELECTED: "no answer to show"},
 )
-@click.argument("result")
+@click.argument("result", type=REFERENCE)
 @option(
     "--by",
     group=_VERDICTS,

@@ -8,7 +8,8 @@ from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.targets import json_target
 from memconform.daemons.availability import SkippedSdk
-from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
+from memconform.llm.chat import ModelUnusableError
 from memconform.printing.commands import resume_folder_command
 from memconform.printing.output import echo
 from memconform.replay.events import ReplayFinished
@@ -21,13 +22,13 @@ from memconform.reports.lme import lme_lines, show_lme
 def continuation_hint(folder: Path) -> Iterator[None]:
     """Print the command that continues a replay which an error ended before it had results.
 
-    A usage error or an SDK that cannot be built would end the same command again.
+    A usage error, or an SDK that cannot be built, would end the same command again; a model service
+    that is down may answer later.
     """
     try:
         yield
     except (KeyboardInterrupt, MemconformError) as error:
-        code = getattr(error, "exit_code", ExitCode.INTERRUPTED)
-        if code not in (ExitCode.USAGE, ExitCode.DAEMON):
+        if not isinstance(error, UsageError | DaemonError | ModelUnusableError):
             _print_continuation(folder)
         raise
 

@@ -8,7 +8,7 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_plan import upstream_of
 from memconform.cli.lme_ports import port_of, require_ports
 from memconform.cli.sdks import ALL, OF_ONE_SDK, build_sdks
-from memconform.cli.values import configure_runner, daemon_variables
+from memconform.cli.values import configure_runner, daemon_variables, require_brain_id
 from memconform.client.timings import Timeouts
 from memconform.concurrency import is_cancelled
 from memconform.contract.wire import Mode
@@ -28,7 +28,8 @@ async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[Skipp
     """Build the SDKs, and check what is asked of them; of several, one that cannot is skipped.
 
     Raises:
-        UsageError: if none is named (`no_sdk`), or none can be replayed so.
+        UsageError: if none is named (`no_sdk`), none can be replayed so, or --actor-brain is no id
+            (`bad_brain`).
         DaemonError: if none can be built.
     """
     if not options.sdk:
@@ -37,6 +38,7 @@ async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[Skipp
             code="no_sdk",
             hint="give --sdk, or --benchmark-mode oracle,full-context without one",
         )
+    require_brain_id("--actor-brain", options.actor_brain)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, one_by_one=True)
     require_ports(options, [*(each.name for each, _ in present), *(sdk.sdk for sdk in skipped)])
     runners = []

@@ -172,8 +172,8 @@ def _strict_code(report: ParityReport) -> ExitCode:
     examples=("memconform parity show lme-009 go.json py.json",),
 )
 @click.argument("question")
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", type=REFERENCE)
+@click.argument("second", type=REFERENCE)
 @results_folder
 def show_command(question: str, first: str, second: str, output: Path) -> ExitCode:
     """Show a question as two runs answered it, side by side.

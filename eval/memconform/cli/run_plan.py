@@ -1,6 +1,5 @@
 """Plans runs: resolves the command line into questions, SDKs and settings."""
 
-import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
@@ -14,9 +13,9 @@ from memconform.cli.values import (
     daemon_variables,
     question_ids,
     request_headers,
+    require_brain_id,
 )
 from memconform.client.timings import Timeouts
-from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
@@ -144,13 +143,8 @@ def select_questions(options: RunOptions) -> SelectedQuestions:
             hint="give only one of them",
         )
     ids = question_ids(options.ids)
-    brain = options.brain
-    if brain is not None and (not re.fullmatch(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
-        raise UsageError(
-            f"--brain {brain!r} is not a brain id",
-            code="bad_brain",
-            hint="use 1 to 128 of the characters A-Z a-z 0-9 . _ -, but not . or ..",
-        )
+    if options.brain is not None:
+        require_brain_id("--brain", options.brain)
     if not str(options.output).isprintable():
         raise UsageError("--output is not a printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)

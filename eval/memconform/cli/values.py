@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 
 from memconform.client.recorder import TOKEN_VARIABLE
+from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import UsageError
@@ -90,3 +91,13 @@ def question_ids(values: Sequence[str]) -> tuple[str, ...]:
     if values and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
     return ids
+
+
+def require_brain_id(flag: str, brain: str) -> None:
+    """Raise UsageError `bad_brain` unless a flag's value can be the id of a brain."""
+    if re.fullmatch(BRAIN_ID_PATTERN, brain) is None or brain in (".", ".."):
+        raise UsageError(
+            f"{flag} {brain!r} is not a brain id",
+            code="bad_brain",
+            hint="use 1 to 128 of the characters A-Z a-z 0-9 . _ -, but not . or ..",
+        )

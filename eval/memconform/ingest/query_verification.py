@@ -43,6 +43,7 @@ class QueryVerification:
         Raises:
             IndexChangedError: if it does not, or if results since the last verification may belong
                 to other queries.
+            IndexUnansweredError: if the daemon no longer answers.
         """
         doubt, self._doubt = self._doubt, None
         try:

@@ -28,8 +28,8 @@ _CHEAP = 100
 """Up to this many documents are all proven each time, because that takes one query."""
 _TRIES = 3
 _RETRY_SECONDS = 0.2
-_SEE_BRAIN = "check whether another run uses the brain, or a part of the daemon restarted"
 """Pause before a retry: a daemon that is briefly busy has lost nothing."""
+_SEE_BRAIN = "check whether another run uses the brain, or a part of the daemon restarted"
 
 
 class IndexDoubtError(Exception):
@@ -209,7 +209,7 @@ def _is_alive(pid: int, created: float) -> bool:
 
 
 def _failed(brain: str, error: CallError) -> DaemonError:
-    """What a verification means that an answer failed; its own code tells the cause."""
+    """What it means that a call of a verification failed; the message has the code of the call."""
     reason = f"{error.code}: {error.message}"
     if error.code == "http_404":
         return _changed(brain, reason, excerpt=error.body)
@@ -217,7 +217,7 @@ def _failed(brain: str, error: CallError) -> DaemonError:
     return IndexUnansweredError(
         f"brain {brain!r} could not be verified: {reason}",
         code="brain_changed",
-        hint=_SEE_BRAIN,
+        hint="see the daemon's log; --timeout allows it more time",
         excerpt=error.body,
     )
 

@@ -13,6 +13,8 @@ from memconform.measuring.validity import Place, Statement, Validity
 from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
 from memconform.storage.journal import JournalFile, has_begun, read_header, read_records
 
+_DELETE = "delete it: its questions are asked again, and no model is called for that"
+
 
 @cache
 def _reader() -> TypeAdapter[ReplayRetrieval | Statement]:
@@ -113,9 +115,9 @@ class RetrievalJournal:
             self._file.close(ended=ended)
 
     def _read(self, path: Path) -> None:
-        self._require_same(path, read_header(path, ReplayJournalHeader))
+        self._require_same(path, read_header(path, ReplayJournalHeader, _DELETE))
         offsets, validity = dict[str, int](), Validity[str]()
-        for offset, each in read_records(path, _reader()):
+        for offset, each in read_records(path, _reader(), hint=_DELETE):
             match each:
                 case ReplayRetrieval(error=None, redacted=False) as record:
                     offsets[record.question] = offset

@@ -150,28 +150,35 @@ def bench_trend_markdown(reports: Sequence[BenchReport]) -> str:
 def _trend_rows(reports: Sequence[BenchReport]) -> tuple[list[str], list[list[str]]]:
     names = list(dict.fromkeys(name for each in reports for name in _trend_metrics(each)))
     header = ["what", "started", *names, "not measured", "p50 ms", "p95 ms", "version", "build"]
-    selections: dict[str, set[str]] = {}
-    for report in reports:
-        selections.setdefault(_benchmark(report), set()).add(report.settings.asked())
-    lines = sorted(
-        (
-            (
-                _what(report, row, ambiguous=len(selections[_benchmark(report)]) > 1),
-                f"{report.started_at:%Y-%m-%dT%H:%M}",
-                report,
-                row,
-            )
-            for report in reports
-            for row in report.rows
-        ),
-        key=lambda line: line[:2],
-    )
     cells = []
     earlier = ""
-    for what, started, report, row in lines:
+    for what, started, report, row in _trend_lines(reports):
         cells.append(["" if what == earlier else what, started, *_trend_cells(report, row, names)])
         earlier = what
     return header, cells
+
+
+def in_trend_order(reports: Sequence[BenchReport]) -> list[BenchReport]:
+    """Reports of one row each, in the order of their lines in the table."""
+    return [report for _, _, report, _ in _trend_lines(reports)]
+
+
+def _trend_lines(reports: Sequence[BenchReport]) -> list[tuple[str, str, BenchReport, Row]]:
+    """What each row is, when it began, its report and the row, sorted by the first two."""
+    selections: dict[str, set[str]] = {}
+    for report in reports:
+        selections.setdefault(_benchmark(report), set()).add(report.settings.asked())
+    lines = (
+        (
+            _what(report, row, ambiguous=len(selections[_benchmark(report)]) > 1),
+            f"{report.started_at:%Y-%m-%dT%H:%M}",
+            report,
+            row,
+        )
+        for report in reports
+        for row in report.rows
+    )
+    return sorted(lines, key=lambda line: line[:2])
 
 
 def _show_notes(console: SafeConsole, notes: Sequence[str]) -> None:

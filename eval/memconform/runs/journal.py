@@ -225,7 +225,7 @@ def read_attempts(
     """
     old = read_header(path, Header).schema_version == _WITHOUT_PROOFS
     proofs = Proofs(trusting=trusting and old, strict=strict)
-    for _, record in read_records(path, _reader(), _STATEMENTS):
+    for _, record in read_records(path, _reader(), prefixes=_STATEMENTS):
         if isinstance(record, Statement):
             proofs.add(record)
     pending: dict[tuple[int, int], AttemptRecords] = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -23,10 +23,9 @@ from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
-from memconform.measuring.engine import Measurement
+from memconform.measuring.engine import Measurement, VerifiedAlong
 from memconform.measuring.scenario import Scenario, ScenarioResponse
 from memconform.measuring.search import retrieve, retrieved_text
-from memconform.measuring.validity import Statement
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
@@ -139,7 +138,9 @@ class QuestionRunner:
         If cancelled, it first settles the ended attempts, for at most `_LAST_SECONDS`.
         """
         trials = takewhile(lambda _: self.halted is None, self._trials(questions))
-        measurement = Measurement(ask=self._try, verification=self, concurrency=concurrency)
+        measurement = Measurement(
+            ask=self._try, verification=VerifiedAlong(self._verify_last), concurrency=concurrency
+        )
         try:
             async with aclosing(measurement.run([trials])) as measured:
                 async for _ in measured:
@@ -154,24 +155,13 @@ class QuestionRunner:
                     await asyncio.gather(self._judging.drain(), self._verify_twice())
             raise
 
-    def is_due(self, trials: int) -> bool:
-        """Whether to verify the index now (`Verification`): by time, not by `trials`."""
-        del trials
-        return self.checkpoints.due
-
-    async def verify(self, *, last: bool) -> AsyncIterator[Statement]:
-        """Verify the index (`Verification`).
-
-        It yields nothing: an attempt is journalled as it ends, in the order of events, because the
-        run goes on after a doubt; so statements name attempts by number.
-        """
-        if last and self._judging.has_pending:
+    async def _verify_last(self) -> None:
+        """Verify after the last attempt, and have everything judged."""
+        if self._judging.has_pending:
             # Settle before waiting for a judge, so the attempts survive an interruption.
             await self._verify()
             await self._judging.drain()
-        await self._verify(last=last)
-        return
-        yield
+        await self._verify(last=True)
 
     async def close(self) -> None:
         """Cancel pending judgements."""
@@ -189,6 +179,8 @@ class QuestionRunner:
     async def _try(self, trial: _Trial) -> None:
         if trial.stored is None:
             await self._attempt(trial.row, trial.question)
+            if self.checkpoints.due:
+                await self._verify()
             return
         attempt, answer = trial.stored
         response = stored_response(answer, self._scenario.text_kind)

@@ -79,8 +79,9 @@ async def rescore(
         progress: called after each attempt.
 
     Raises:
-        UsageError: `dataset_changed` if the questions are not those of the run.
-        ResultsError: if the run cannot be read or the result cannot be written.
+        UsageError: `dataset_changed` if the questions are not those of the run;
+            `journal_unreadable`.
+        ResultsError: if the result cannot be read or written.
     """
     header = read_header(journal, Header)
     earlier = _EarlierRun(journal, header, _read_result(journal.with_name("result.json")))
@@ -273,8 +274,8 @@ def stored_answers(journal: Path, dataset: str | None) -> Iterator[tuple[Questio
     """The answers of a run that can be scored again, each with its question.
 
     Raises:
-        UsageError: `dataset_changed` if the dataset is not that of the run.
-        ResultsError: if the run cannot be read.
+        UsageError: `dataset_changed` if the dataset is not that of the run;
+            `journal_unreadable`.
     """
     header = read_header(journal, Header)
     earlier = _EarlierRun(journal, header, None)

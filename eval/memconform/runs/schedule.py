@@ -75,9 +75,9 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     the remaining questions as `not_run`.
 
     Raises:
-        UsageError: if the plan cannot be executed; the run's folder is removed unless it holds
-            attempts.
-        ResultsError: if results cannot be written, or the resumed journal cannot be read.
+        UsageError: if the plan cannot be executed, or the resumed journal cannot be read; the run's
+            folder is removed unless it holds attempts.
+        ResultsError: if results cannot be written.
     """
     started = datetime.now(UTC)
     run_id = new_run_id(started, runner.name, plan.settings.scenario)
@@ -137,7 +137,7 @@ async def _stages(
 ) -> AsyncGenerator[Event, None]:
     async for note in _build(runner):
         yield Notice(note)
-    allow_files(min(plan.concurrency, plan.selected.size))
+    allow_files(min(plan.concurrency, plan.selected.size * plan.settings.repeat))
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             daemon_session(

@@ -21,6 +21,7 @@ from memconform.storage.sink import json_bytes
 
 _FSYNC_SECONDS = 0.5
 _FOOTER = b'{"stage": "footer"'
+ANOTHER_RUN = "name another run, or start a new one; a journal must stay as it was written"
 _SHOWN = 60
 """Longest value of a setting that is shown, in characters."""
 
@@ -74,6 +75,10 @@ class JournalFile:
             while written < len(data):
                 written += self._file.write(data[written:])
         except OSError as error:
+            # What follows, be it the footer alone, must not continue a line that is cut.
+            with suppress(OSError):
+                self._file.truncate(self._offset)
+                self._file.seek(self._offset)
             raise self.unwritable(error) from error
         offsets = accumulate(map(len, lines[:-1]), initial=self._offset)
         self._offset += len(data)
@@ -120,11 +125,11 @@ def has_begun(path: Path) -> bool:
     try:
         return next(_whole_lines(path), None) is not None
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+        raise _unreadable(path, error.strerror or str(error), ANOTHER_RUN) from error
 
 
-def read_header(path: Path, header: type[_Header]) -> _Header:
-    """Read a journal's header.
+def read_header(path: Path, header: type[_Header], hint: str = ANOTHER_RUN) -> _Header:
+    """Read a journal's header; `hint` says what to do about one that is damaged.
 
     Raises:
         UsageError: `result_unreadable` for a file of another command, `journal_unreadable` for
@@ -134,13 +139,17 @@ def read_header(path: Path, header: type[_Header]) -> _Header:
         _, line = next(_whole_lines(path))
         return header.model_validate_json(line)
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+        raise _unreadable(path, error.strerror or str(error), hint) from error
     except (StopIteration, ValidationError) as error:
-        raise _unlike(path, header.model_fields["schema_version"].default) from error
+        raise _unlike(path, header.model_fields["schema_version"].default, hint) from error
 
 
 def read_records(
-    path: Path, records: TypeAdapter[_Record], prefixes: tuple[bytes, ...] = ()
+    path: Path,
+    records: TypeAdapter[_Record],
+    *,
+    prefixes: tuple[bytes, ...] = (),
+    hint: str = ANOTHER_RUN,
 ) -> Iterator[tuple[int, _Record]]:
     """Yield the byte offset and the content of each record between header and footer.
 
@@ -150,6 +159,7 @@ def read_records(
         path: of the journal.
         records: their type.
         prefixes: of the lines that are read, for few of many; all if there are none.
+        hint: what to do about a damaged line.
 
     Raises:
         UsageError: `journal_unreadable`, which names the line that is not a record.
@@ -161,9 +171,9 @@ def read_records(
             try:
                 yield offset, records.validate_json(line)
             except ValidationError as error:
-                raise _unreadable(path, f"line {number} is not a record") from error
+                raise _unreadable(path, f"line {number} is not a record", hint) from error
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+        raise _unreadable(path, error.strerror or str(error), hint) from error
 
 
 def require_same_settings(
@@ -182,8 +192,8 @@ def _differences(
     earlier: Mapping[str, object], now: Mapping[str, object], within: str = ""
 ) -> Iterator[str]:
     """Describe what differs, such as `repeat was 3, is 1`; long values are left out."""
-    for name in now:
-        before, after = earlier.get(name), now[name]
+    for name in dict.fromkeys((*now, *earlier)):
+        before, after = earlier.get(name), now.get(name)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             yield from _differences(before, after, f"{within}{name}.")
         elif before != after:
@@ -191,22 +201,20 @@ def _differences(
             yield f"{within}{name}" + ("" if is_long else f" was {before}, is {after}")
 
 
-def _unreadable(path: Path, reason: str) -> UsageError:
-    return UsageError(
-        f"{path} cannot be read: {reason}",
-        code="journal_unreadable",
-        hint="name another run, or start a new one; `--resume` needs a journal as it was written",
-    )
+def _unreadable(path: Path, reason: str, hint: str) -> UsageError:
+    return UsageError(f"{path} cannot be read: {reason}", code="journal_unreadable", hint=hint)
 
 
-def _unlike(path: Path, expected: str) -> UsageError:
+def _unlike(path: Path, expected: str, hint: str) -> UsageError:
     """The error for a file without the header of a schema; raises that of another command."""
     name = schema_name(expected)
     require_schema(name, path)
     with suppress(OSError, ValueError, RecursionError):
-        if expected != (found := schema_of(path)) and schema_name(found) == name:
-            return _unreadable(path, f"another version of memconform wrote it ({found})")
-    return _unreadable(path, f"it is not a journal of `memconform {WRITERS[name][0]}`")
+        if expected == (found := schema_of(path)):
+            return _unreadable(path, "its header is damaged", hint)
+        if schema_name(found) == name:
+            return _unreadable(path, f"another version of memconform wrote it ({found})", hint)
+    return _unreadable(path, f"it is not a journal of `memconform {WRITERS[name][0]}`", hint)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -152,7 +152,7 @@ def test_a_rate_of_nothing_is_no_number(
 _OTHER_INTERVALS = {
     ("reports/rates.py", "format_rate"),
     ("reports/rates.py", "format_bounds"),
-    ("reports/difference.py", "_difference_lines"),  # a ratio of latencies that were measured
+    ("reports/rates.py", "latency_text"),  # a ratio of latencies that were measured
     ("reports/parity.py", "_verdict"),  # of verdicts that need compared questions
 }
 

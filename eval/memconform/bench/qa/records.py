@@ -56,7 +56,7 @@ class Judgement(Record):
 
 
 class QaJournalHeader(VerdictJournalHeader):
-    """Of judgements."""
+    """The first line of a journal of judgements."""
 
     schema_version: Literal["memconform/qa-journal@1"] = JOURNAL_SCHEMA
     settings: QaSettings

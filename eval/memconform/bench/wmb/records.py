@@ -67,7 +67,7 @@ class WmbSettings(Record):
 
 
 class WmbJournalHeader(VerdictJournalHeader):
-    """Of verdicts on memories."""
+    """The first line of a journal of verdicts on memories."""
 
     schema_version: Literal["memconform/wmb-journal@1"] = JOURNAL_SCHEMA
     settings: WmbSettings

@@ -12,6 +12,7 @@ from memconform.reports.overview.headline import Grade, Statement
 _COLOURS: dict[Grade, Literal["brightgreen", "blue", "lightgrey", "red"]] = {
     Grade.GOOD: "brightgreen",
     Grade.NOTED: "blue",
+    Grade.CONTROL: "lightgrey",
     Grade.UNKNOWN: "lightgrey",
     Grade.BAD: "red",
 }

@@ -14,7 +14,13 @@ from memconform.reports.overview.overview import Overview
 from memconform.reports.rates import pass_rate_text
 
 _SHOWN = 20
-_MARKS = {Grade.BAD: "❌", Grade.UNKNOWN: "❔", Grade.NOTED: "🔹", Grade.GOOD: "✅"}
+_MARKS = {
+    Grade.BAD: "❌",
+    Grade.UNKNOWN: "❔",
+    Grade.NOTED: "🔹",
+    Grade.GOOD: "✅",
+    Grade.CONTROL: "▫️",
+}
 
 
 def summary_markdown(

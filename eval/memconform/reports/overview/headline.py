@@ -44,10 +44,12 @@ class Grade(IntEnum):
     NOTED = 2
     """A difference that no verdict depends on."""
     GOOD = 3
+    CONTROL = 4
+    """What a control scores, which is good or bad of none."""
 
     @property
     def label(self) -> str:
-        return ("fails", "unknown", "differs", "ok")[self]
+        return ("fails", "unknown", "differs", "ok", "control")[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +150,14 @@ def _of_group(group: RunGroup) -> Iterator[Statement]:
 
 
 def _controls(group: RunGroup) -> Iterator[Statement]:
-    """What arms without a system score, which is good or bad of none."""
+    """What arms without a system score."""
     for run in group.current:
         yield from _of_run(group, run)
         if is_complete(run.summary):
             passes = f"{run.summary.passed} of {plural(run.summary.total, 'question')}"
             link = fragment("questions", g=group.key, sdk=run.name)
             text = f"{run.name}, a control, passes {passes} of {group.name}"
-            yield Statement(Grade.GOOD, text, link)
+            yield Statement(Grade.CONTROL, text, link)
 
 
 def _of_run(group: RunGroup, run: LoadedRun) -> Iterator[Statement]:

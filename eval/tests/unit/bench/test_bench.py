@@ -569,7 +569,9 @@ def test_resume_drops_measurements_of_systems_that_are_not_in_the_bench(
     [
         ({"ks": [5, 10]}, {"go": "built"}, "ks"),
         ({"content_sha256": "other"}, {"go": "built"}, "content_sha256"),
-        ({}, {"go": "built anew"}, "go"),
+        ({}, {"go": "built anew"}, "systems.go"),
+        # A system of that name hid the setting.
+        ({"ks": [5, 10]}, {"ks": "built"}, "ks"),
     ],
 )
 def test_refuses_to_resume_a_bench_with_other_settings(

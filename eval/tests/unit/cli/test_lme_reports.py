@@ -15,6 +15,7 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_reports import continuation_hint, report_replay
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, MemconformError, ResultsError, UsageError
+from memconform.llm.chat import ModelUnusableError, ServiceDownError
 from memconform.printing.output import reserved_stdout
 from memconform.records import Incident
 from memconform.replay.events import PartHalted, ReplayFinished
@@ -120,6 +121,9 @@ def test_what_is_not_measured_comes_with_the_command_that_continues(
         (ResultsError("disk full", code="disk_full", hint=""), True),
         (UsageError("no", code="bad_option", hint=""), False),
         (_BROKEN.error, False),
+        # A model service may answer later, unless it refused for good.
+        (ServiceDownError("down", code="llm_down", hint=""), True),
+        (ModelUnusableError("no key", code="llm_unusable", hint=""), False),
     ],
 )
 def test_so_does_a_replay_that_ends_before_its_first_result(

@@ -131,3 +131,11 @@ async def test_an_sdk_that_does_not_start_ends_no_replay_of_others(
     assert "refuses does not honour it" in rule
     with pytest.raises(DaemonError, match="it ended at once"):
         await _filtered(tmp_path, "dead")
+
+
+@pytest.mark.parametrize("brain", ["", "a b", "..", "é", "x" * 129])
+async def test_a_brain_that_is_no_id_is_refused_before_anything_is_built(brain: str) -> None:
+    """An empty one ended in 70, and others in a failed seeding of each SDK."""
+    with pytest.raises(UsageError, match="--actor-brain") as caught:
+        await prepare_sdks(_options(actor_brain=brain))
+    assert caught.value.code == "bad_brain"

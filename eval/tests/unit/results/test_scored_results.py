@@ -14,7 +14,7 @@ from memconform.errors import ExitCode, UsageError
 from memconform.llm.records import ModelSettings
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.exports.summary import summary_markdown
-from memconform.reports.overview.headline import statements
+from memconform.reports.overview.headline import Grade, statements
 from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
 from memconform.reports.wmb import show_score
@@ -302,6 +302,8 @@ def test_controls_are_shown_apart_and_are_no_failures(tmp_path: Path) -> None:
         "full-context, a control, passes 4",
         "no-memory, a control, passes 0",
     ]
+    # Neither good nor bad: no badge is green for what a control scores.
+    assert {statement.grade for statement in others} == {Grade.CONTROL}
     assert "controls | 0.667 (" in text
     assert "Failed" not in text
 

@@ -118,6 +118,9 @@ def test_a_full_disk_is_a_results_error(tmp_path: Path, monkeypatch: pytest.Monk
         def write(self, _: bytes) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+        def truncate(self, _: int) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
     whole = journal._lines._file
     monkeypatch.setattr(journal._lines, "_file", _Full())
     with pytest.raises(ResultsError, match="No space left") as caught:

@@ -1,12 +1,14 @@
 """The frame of every journal: header, records, footer; and what a damaged one is called."""
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import TypeAdapter
 
-from memconform.errors import UsageError
+from memconform.errors import ResultsError, UsageError
 from memconform.records import Record
 from memconform.storage.journal import (
     JournalFile,
@@ -29,6 +31,17 @@ class _Line(Record):
 
 
 _LINES = TypeAdapter(_Line)
+
+
+class _Full:
+    """A file whose writes are another function's."""
+
+    def __init__(self, file: Any, write: Callable[[bytes], int]) -> None:
+        self._file = file
+        self.write = write
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _write(path: Path, *numbers: int, footer: bool = True) -> list[int]:
@@ -74,6 +87,39 @@ def test_a_damaged_line_is_named(tmp_path: Path, damage: str) -> None:
     assert (caught.value.code, str(path) in caught.value.message) == ("journal_unreadable", True)
 
 
+def test_a_damaged_header_is_called_that(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    _write(path, 1)
+    path.write_text(path.read_text().replace('"run_id":"one"', '"run_id":1'))
+    with pytest.raises(UsageError, match="its header is damaged") as caught:
+        read_header(path, _Header, "delete it")
+    assert caught.value.hint == "delete it"
+
+
+def test_a_line_that_a_full_disk_cuts_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The footer continued it, and the whole journal was refused."""
+    path = tmp_path / "journal.jsonl"
+    journal = JournalFile(path, _Header(run_id="one"))
+    journal.append(_Line(number=1))
+    write, calls = journal._file.write, []
+
+    def cut(data: bytes) -> int:
+        calls.append(data)
+        if len(calls) == 1:
+            return int(write(data[:7]))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(journal, "_file", _Full(journal._file, cut))
+        with pytest.raises(ResultsError, match="No space left"):
+            journal.append(_Line(number=2))
+    journal.close(ended="error")
+    assert [line.number for _, line in read_records(path, _LINES)] == [1]
+    assert path.read_text().splitlines()[-1] == '{"stage": "footer", "ended": "error"}'
+
+
 @pytest.mark.parametrize("damage", ["", "{}\n", "[]\n", "\0\n", '{"run_id":"one"}', "[" * 99_999])
 def test_a_file_without_a_header_is_no_journal(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "journal.jsonl"
@@ -114,13 +160,14 @@ def test_the_journal_of_another_command_is_called_that(tmp_path: Path) -> None:
 
 def test_a_mismatch_says_what_was_and_what_is(tmp_path: Path) -> None:
     path = tmp_path / "a-run" / "journal.jsonl"
-    earlier = {"repeat": 3, "judge": {"model": "a", "seed": 1}, "sha256": "0" * 64, "same": 1}
-    now = {"repeat": 1, "judge": {"model": "b", "seed": 1}, "sha256": "1" * 64, "same": 1, "new": 2}
+    earlier = {"repeat": 3, "judge": {"model": "a", "seed": 1}, "sha256": "0" * 64, "old": 1}
+    now = {"repeat": 1, "judge": {"model": "b"}, "sha256": "1" * 64, "new": 2}
     require_same_settings(path, now, now, "nothing")
     with pytest.raises(UsageError) as caught:
         require_same_settings(path, earlier, now, "the same flags")
     assert caught.value.message == (
         f"{path.parent} was made with other settings: repeat was 3, is 1;"
-        " judge.model was a, is b; sha256; new was None, is 2"
+        " judge.model was a, is b; judge.seed was 1, is None; sha256; new was None, is 2;"
+        " old was 1, is None"
     )
     assert (caught.value.code, caught.value.hint) == ("resume_mismatch", "the same flags")
