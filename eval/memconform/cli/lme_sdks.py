@@ -1,6 +1,7 @@
 """The SDKs of a replay: which take part, in which mode, and whether a filter holds for all."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -136,8 +137,10 @@ async def try_session_filter(
     failed: dict[str, DaemonError] = {}
     for number, runner in enumerate(runners):
         probes = folder / "logs" / "probes"
+        # Of its own: what is left of a run id is ended with its daemon.
+        run_id = f"probe-{runner.name}-{secrets.token_hex(4)}"
         launch = Launch(
-            run_id=f"{folder.name}-probe-{runner.name}",
+            run_id=run_id,
             folder=probes / f"{runner.name}-{len(list(probes.glob('*'))) + 1:03}",
             port=port_of(options, runner, number),
         )
@@ -151,9 +154,8 @@ async def try_session_filter(
                 headers=headers,
                 rank_by=options.rank_by,
             ) as session:
-                brain = f"mc-probe-{runner.name}"
                 mode, _ = retrieval_mode(options, runners)
-                if not await honours_session_filter(session, runner, brain, mode):
+                if not await honours_session_filter(session, runner, f"mc-{run_id}", mode):
                     refused.append(runner.name)
         except DaemonError as error:
             if is_cancelled():

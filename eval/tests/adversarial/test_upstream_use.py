@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
-import httpx
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
@@ -27,6 +26,7 @@ from memconform.runs.plan import Plan
 from memconform.runs.results import RunResult
 from memconform.runs.schedule import execute
 from tests.adversarial.inprocess import QUESTIONS, FaultyRun, plan_of, write_dataset
+from tests.clients import client_of
 from tests.fakes.hostile import HostileDaemon
 
 READABLE = "Notes:\n\n[1] a.md\nThe lamp is green.\n\nQuestion: Which colour has the lamp?"
@@ -52,7 +52,7 @@ class _Runner(SdkRunner):
         assert launch.upstream is not None
         connections = (launch.upstream.removeprefix("http://"), *self._elsewhere)
         async with (
-            httpx.AsyncClient(base_url=launch.upstream, trust_env=False) as self._http,
+            client_of(launch.upstream) as self._http,
             serving(self._answer, "127.0.0.1", 0) as port,
             UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
         ):

@@ -12,7 +12,7 @@ import httpx
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
 from memconform.daemons.runner import Launch
-from tests.conftest import WAIT_SECONDS
+from tests.clients import client_of
 from tests.integration.serving import CHECKOUT
 
 Request = tuple[str, str, dict[str, Any]]
@@ -110,9 +110,7 @@ async def serving(
     await runner.build(lambda _: None)
     async with (
         runner.serve(_launch(sdk, folder)) as daemon,
-        httpx.AsyncClient(
-            base_url=daemon.base_url, trust_env=False, timeout=WAIT_SECONDS
-        ) as client,
+        client_of(daemon.base_url) as client,
     ):
         yield daemon, client
 

@@ -17,6 +17,7 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import ExitCode
+from tests.clients import client_of
 from tests.conftest import WAIT_SECONDS
 from tests.program import PROGRAM
 
@@ -64,12 +65,8 @@ async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Serv
         launch = Launch(run_id=run_id, folder=folder, upstream=called.base_url)
         async with (
             runner.serve(launch) as daemon,
-            httpx.AsyncClient(
-                base_url=daemon.base_url, trust_env=False, timeout=WAIT_SECONDS
-            ) as http,
-            httpx.AsyncClient(
-                base_url=called.base_url, trust_env=False, timeout=WAIT_SECONDS
-            ) as upstream,
+            client_of(daemon.base_url) as http,
+            client_of(called.base_url) as upstream,
         ):
             yield Served(http, upstream)
 

@@ -21,6 +21,7 @@ from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, Document, ReferenceAnswers
 from memconform.reports.machine import RunReport
 from memconform.stats.rankings import SCORE_TOLERANCE
+from tests.clients import client_of
 from tests.conftest import CHECKOUT, Ended, runnable
 
 _MODES = ("bm25", "semantic", "hybrid")
@@ -43,9 +44,7 @@ async def _daemons(
             own.mkdir()
             launch = Launch(run_id=f"agreement-{secrets.token_hex(4)}", folder=own)
             daemon = await stack.enter_async_context(runner.serve(launch))
-            clients[sdk] = await stack.enter_async_context(
-                httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=60)
-            )
+            clients[sdk] = await stack.enter_async_context(client_of(daemon.base_url))
         yield clients
 
 

@@ -37,6 +37,7 @@ from memconform.llm.replies import InvalidReplyError
 from memconform.llm.session import CallPolicy, LlmSession, Model
 from memconform.printing.errors import render_error
 from memconform.scoring.judge.prompt import judge_request, parse_reply
+from tests.clients import client_of
 from tests.conftest import WAIT_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -68,7 +69,7 @@ class Upstream:
 async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Upstream]:
     async with (
         scripted_upstream(tmp_path_factory.mktemp("upstream"), f"llm-{os.getpid()}") as daemon,
-        httpx.AsyncClient(base_url=daemon.base_url) as http,
+        client_of(daemon.base_url) as http,
     ):
         yield Upstream(daemon.base_url, http)
 

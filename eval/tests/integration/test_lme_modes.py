@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.replay.brain import BrainFile, BrainKey, read_brain
+from tests.clients import client_of
 from tests.conftest import Ended
 from tests.integration.serving import CHECKOUT
 from tests.lme_data import write_dataset
@@ -137,7 +137,7 @@ def test_a_daemon_that_memconform_starts_has_no_brain(
 
 
 async def _fill(address: str, brain: BrainFile) -> None:
-    async with httpx.AsyncClient(base_url=address) as client:
+    async with client_of(address) as client:
         await client.post("/v1/brains", json={"brainId": "eval-lme"})
         documents = [
             {
@@ -154,13 +154,13 @@ async def _fill(address: str, brain: BrainFile) -> None:
 
 
 async def _count(address: str) -> object:
-    async with httpx.AsyncClient(base_url=address) as client:
+    async with client_of(address) as client:
         return (await client.get("/v1/brains/eval-lme")).json()["documents"]
 
 
 async def _delete_one(address: str, brain: BrainFile) -> None:
     path = next(brain.documents()).path
-    async with httpx.AsyncClient(base_url=address) as client:
+    async with client_of(address) as client:
         answer = await client.delete("/v1/brains/eval-lme/documents", params={"path": path})
         assert answer.status_code in (200, 204), answer.text
 

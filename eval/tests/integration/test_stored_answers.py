@@ -31,6 +31,7 @@ from memconform.scoring.judge.rubric import Rubric
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder
+from tests.clients import client_of
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]
@@ -320,7 +321,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
     folder = tmp_path_factory.mktemp("service")
     async with (
         scripted_upstream(folder, f"qa-{os.getpid()}") as daemon,
-        httpx.AsyncClient(base_url=daemon.base_url) as http,
+        client_of(daemon.base_url) as http,
     ):
         yield Service(daemon.base_url, http)
 

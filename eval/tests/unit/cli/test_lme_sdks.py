@@ -133,6 +133,30 @@ async def test_an_sdk_that_does_not_start_ends_no_replay_of_others(
         await _filtered(tmp_path, "dead")
 
 
+async def test_two_replays_at_once_do_not_end_each_others_daemons(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With outputs of one name, in two folders, each ended what it took for its own left-overs."""
+    _probed(monkeypatch, failing=set(), refusing=set())
+    serve = vars(lme_sdks)["daemon_session"]
+    seen: list[str] = []
+    brains: list[str] = []
+
+    def daemon_session(runner: SdkRunner, launch: Launch, *rest: object, **more: object) -> Any:
+        seen.append(launch.run_id)
+        return serve(runner, launch, *rest, **more)
+
+    async def honours(_: object, __: object, brain: str, ___: object) -> bool:
+        brains.append(brain)
+        return True
+
+    monkeypatch.setattr(lme_sdks, "daemon_session", daemon_session)
+    monkeypatch.setattr(lme_sdks, "honours_session_filter", honours)
+    for parent in ("one", "other"):
+        await _filtered(tmp_path / parent / "out", "go", "py")
+    assert len(set(seen)) == len(set(brains)) == 4
+
+
 @pytest.mark.parametrize("brain", ["", "a b", "..", "é", "x" * 129])
 async def test_a_brain_that_is_no_id_is_refused_before_anything_is_built(brain: str) -> None:
     """An empty one ended in 70, and others in a failed seeding of each SDK."""

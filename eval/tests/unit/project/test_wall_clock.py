@@ -321,3 +321,22 @@ def test_no_property_is_held_to_a_time() -> None:
     assert settings.default is not None
     assert settings.default.deadline is None
     assert HealthCheck.too_slow in settings.default.suppress_health_check
+
+
+_KEEPS_CONNECTIONS = re.compile(r"AsyncClient\((?![^)]*(?:transport=|limits=))")
+_WANTS_ONE = {
+    "integration/test_proxy.py": "it looks at the connection that stays idle",
+    "unit/conformance/test_kept_daemons_in_process.py": "it makes one request",
+    "unit/project/test_environment_reads.py": "source to be read",
+}
+
+
+def test_no_client_of_a_test_keeps_connections() -> None:
+    """Its server closed one that was idle just when it was used, on a busy machine."""
+    tests = CHECKOUT / "eval" / "tests"
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if _KEEPS_CONNECTIONS.search(path.read_text())
+    }
+    assert found == set(_WANTS_ONE)
