@@ -43,7 +43,7 @@ from memconform.datasets.error_text import error_message
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.measuring.engine import CountedVerification, Measurement
+from memconform.measuring.engine import Measurement
 from memconform.records import Failure
 from memconform.redaction import hides
 from memconform.storage.folders import RunFolder
@@ -203,14 +203,12 @@ async def _run_mode(
 
     measurement = Measurement(
         ask=ask,
-        verification=CountedVerification(
-            partial(indexed.index.verify, mode),
-            IndexVerified(
-                system=system.name, haystack=indexed.haystack, strategies=_labels(system, mode)
-            ),
-            _VERIFY_EVERY,
-        ),
+        verify=partial(indexed.index.verify, mode),
         concurrency=plan.concurrency,
+        verify_every=_VERIFY_EVERY,
+        scope=IndexVerified(
+            system=system.name, haystack=indexed.haystack, strategies=_labels(system, mode)
+        ),
     )
     batches = (((strategy, task) for task in _shuffled(plan, tasks)) for strategy, tasks in pending)
     async with aclosing(measurement.run(batches)) as measured:

@@ -8,7 +8,6 @@ for examples.
 
 import copy
 import inspect
-import os
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -33,7 +32,6 @@ HELP = "Help"
 ON_STDOUT = "memconform.on_stdout"
 """Key of a context's `meta`: the option that writes to standard output."""
 
-_EMPTY = "it is empty, and names no file or folder"
 
 EXIT_CODES_PAGE = "docs/EXIT-CODES.md"
 
@@ -134,35 +132,29 @@ def reject_other_flags(context: click.Context, kind: str, names: Collection[str]
             )
 
 
-class PathType(click.Path):
-    """A path that is not empty: that of an unset variable would be the current folder."""
+class _NotEmpty(click.ParamType[Any]):
+    """Refuses the value of a variable that was not set."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - as above
+        if value == "":
+            self.fail("it is empty, and names no file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class PathType(_NotEmpty, click.Path):
+    """A path that is not empty: an empty one would be the current folder."""
 
     def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - click's signature
         super().__init__(path_type=Path, **attrs)
 
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's signature
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        if value == "":
-            self.fail(_EMPTY, param, ctx)
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
 
-
-class _Reference(click.types.StringParamType):
+class _Reference(_NotEmpty, click.types.StringParamType):
     """Text that names a file, a folder or a result, and is not empty either."""
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's signature
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str:
-        if value == "":
-            self.fail(_EMPTY, param, ctx)
-        return str(super().convert(value, param, ctx))
 
 
 REFERENCE = _Reference()
@@ -177,7 +169,7 @@ class _Folder(PathType):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        folder = super().convert(value, param, ctx)
+        folder: Path = super().convert(value, param, ctx)
         for above in folder.parents:
             if above.is_file():
                 self.fail(f"Directory {str(folder)!r} is below {str(above)!r}, a file.", param, ctx)

@@ -29,8 +29,8 @@ async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[Skipp
     """Build the SDKs, and check what is asked of them; of several, one that cannot is skipped.
 
     Raises:
-        UsageError: if none is named (`no_sdk`), none can be replayed so, or --actor-brain is no id
-            (`bad_brain`).
+        UsageError: if none is named (`no_sdk`), if none can be replayed with these flags, or if
+            --actor-brain is not an id (`bad_brain`).
         DaemonError: if none can be built.
     """
     if not options.sdk:

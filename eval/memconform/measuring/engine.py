@@ -1,9 +1,9 @@
 """Asks the questions of an index, and verifies the index between them and at their end."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from memconform.concurrency import work_through
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -15,29 +15,20 @@ _Trial = TypeVar("_Trial")
 _Measured = TypeVar("_Measured")
 
 
-class Verification(Protocol):
-    """When an index is verified, and what follows for what was measured in it."""
-
-    def is_due(self, trials: int) -> bool:
-        """Whether to verify before more is asked, after so many trials since the last time."""
-
-    def verify(self, *, last: bool) -> AsyncIterator[Statement]:
-        """Verify, and yield what is known now; `last` after the last trial.
-
-        Raises:
-            DaemonError: if nothing more can be measured; if the index has changed, after the
-                statement that says so.
-        """
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Generic[_Trial, _Measured]):
     """What is asked of one index, and how the index is verified meanwhile."""
 
     ask: Callable[[_Trial], Awaitable[_Measured]]
     """Makes a trial; raises DaemonError if nothing more can be measured."""
-    verification: Verification
+    verify: Callable[[], Awaitable[None]]
+    """Checks that the index is what it was; raises DaemonError (IndexChangedError) if not."""
     concurrency: int
+    verify_every: int | None = None
+    """Trials between two verifications; a resume repeats at most this many. None if `ask` verifies
+    when it is due, beside the trials of others, so that only the last verification is made here."""
+    scope: IndexVerified | None = None
+    """What a verification covers; None if `verify` says in the journal what follows from it."""
 
     async def run(
         self, batches: Iterable[Iterator[_Trial]]
@@ -48,69 +39,29 @@ class Measurement(Generic[_Trial, _Measured]):
         yielded in that order says which measurements count, whenever it ends.
 
         Raises:
-            DaemonError: as `ask` and `Verification.verify`.
+            DaemonError: if nothing more can be measured; if the index has changed, after the
+                statement that says so.
         """
-        trials = 0
+        count = 0
         for batch in batches:
             async with aclosing(work_through(batch, self.ask, self.concurrency)) as measured:
                 async for each in measured:
                     yield each
-                    trials += 1
-                    if self.verification.is_due(trials):
-                        trials = 0
-                        async for statement in self.verification.verify(last=False):
+                    count += 1
+                    if self.verify_every is not None and count % self.verify_every == 0:
+                        async for statement in self._verified():
                             yield statement
-        async for statement in self.verification.verify(last=True):
+        async for statement in self._verified():
             yield statement
 
-
-@dataclass(frozen=True, slots=True)
-class CountedVerification:
-    """Verifies after every so many trials; an index that changed ends the measurement."""
-
-    check: Callable[[], Awaitable[None]]
-    """Checks that the index is what it was; raises DaemonError (IndexChangedError) if not."""
-    scope: IndexVerified
-    """What a check covers."""
-    every: int
-    """Trials between two checks; a resume repeats at most this many."""
-
-    def is_due(self, trials: int) -> bool:
-        """See `Verification`."""
-        return trials >= self.every
-
-    async def verify(self, *, last: bool) -> AsyncIterator[Statement]:
-        """See `Verification`; every check is alike."""
-        del last
+    async def _verified(self) -> AsyncGenerator[Statement, None]:
         try:
-            await self.check()
+            await self.verify()
         except IndexChangedError as error:
-            failure = Failure(code=error.code, message=error.message)
-            covered = self.scope.model_dump(include={"system", "haystack", "strategies"})
-            yield IndexInvalidated(**covered, error=failure)
+            if self.scope is not None:
+                failure = Failure(code=error.code, message=error.message)
+                covered = self.scope.model_dump(include={"system", "haystack", "strategies"})
+                yield IndexInvalidated(**covered, error=failure)
             raise
-        yield self.scope
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedAlong:
-    """For trials that are journalled as they end, and verified beside others by who made them.
-
-    So no statement is yielded: those of the journal name trials by number, because measuring goes
-    on after a doubt, and what ended before it must be told from what ended later.
-    """
-
-    verify_last: Callable[[], Awaitable[None]]
-    """Verifies after the last trial."""
-
-    def is_due(self, trials: int) -> bool:
-        """See `Verification`; never."""
-        del trials
-        return False
-
-    async def verify(self, *, last: bool) -> AsyncIterator[Statement]:
-        """See `Verification`."""
-        del last
-        await self.verify_last()
-        return
-        yield
+        if self.scope is not None:
+            yield self.scope

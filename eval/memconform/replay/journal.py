@@ -32,8 +32,9 @@ class RetrievalJournal:
         """Read what earlier starts have recorded.
 
         Raises:
-            UsageError: if a file is no journal of this version, or damaged (`journal_unreadable`),
-                or one of another build or other settings (`resume_mismatch`).
+            UsageError: if a file is damaged or not a journal of this version
+                (`journal_unreadable`), or belongs to another build or other settings
+                (`resume_mismatch`).
         """
         self._folder = folder
         self._header = header

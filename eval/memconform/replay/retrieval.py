@@ -13,7 +13,7 @@ from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError
 from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
-from memconform.measuring.engine import CountedVerification, Measurement
+from memconform.measuring.engine import Measurement
 from memconform.records import Failure
 from memconform.replay.agent import Agent
 from memconform.replay.daemon import BrainIndex
@@ -112,7 +112,9 @@ class PartRetrieval:
 
         measurement = Measurement(
             ask=ask,
-            verification=CountedVerification(index.brain.verify, IndexVerified(), _VERIFY_EVERY),
+            verify=index.brain.verify,
+            verify_every=_VERIFY_EVERY,
+            scope=IndexVerified(),
             # One at a time: latencies of concurrent requests contain each other. An agent waits for
             # its model most of the time.
             concurrency=1 if self._plan.agent is None else self._plan.concurrency,

@@ -1,4 +1,4 @@
-"""The lines below the tables of a bench: what its figures do not say by themselves."""
+"""What a bench says in words: the lines below its tables, and its primary figure."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
 from memconform.printing.plurals import plural
 from memconform.reports.console import null_lists, short_rankings, skipped
+from memconform.reports.rates import format_rate
 from memconform.scoring.retrieval import RATES
 
 _HIGH_CHANCE = 50.0
@@ -143,3 +144,24 @@ def _corrections(above: AboveCeiling) -> str:
     if above.corrected is None:
         return ""
     return f" by {plural(above.corrected, 'corrected query')}"
+
+
+def primary_figure(report: BenchReport) -> str:
+    """The rate that rows are compared by: of one row with its interval, of several the range."""
+    metric = f"{RATES[0]}@{max(report.settings.ks)}"
+    rates = [
+        (rate, row_name(row))
+        for row in report.rows
+        if ALL in row.views and (rate := row.views[ALL].metrics.get(metric)) is not None
+    ]
+    if not rates:
+        return ""
+    (low, worst), (high, best) = (
+        choose(rates, key=lambda each: each[0].value) for choose in (min, max)
+    )
+    if low.value == high.value and len(rates) > 1:
+        return f"{metric} {low.value:.1f} % in {plural(len(rates), 'row')}"
+    if len(rates) == 1:
+        text = format_rate(low.value, (low.low, low.high), measured=1, spec=".1f", unit=" %")
+        return f"{metric} {text}, {worst}"
+    return f"{metric} {low.value:.1f} % ({worst}) to {high.value:.1f} % ({best})"

@@ -45,8 +45,8 @@ class LoadedRun:
     subject: str = ""
     """What selects it behind the path, if the file has several."""
     is_control: bool = False
-    """Whether no system retrieved, but an arm to compare systems with: what it gets wrong is no
-    failure of one."""
+    """Whether it is an arm to compare systems with, for which none retrieved: its wrong answers are
+    not failures."""
 
     @property
     def reference(self) -> str:

@@ -66,8 +66,8 @@ def _run(path: Path, replay: LmeResult) -> LoadedRun:
         latency=replay.latency.retrieval if is_timed else None,
         version=replay.version,
         build_hash=replay.build_hash,
-        # A control's part has its name; an SDK that is asked of the oracle's file has its own.
-        is_control=replay.sdk == settings.benchmark_mode,
+        # A control's part has its name, and no mode; an SDK may be called `oracle`, too.
+        is_control=replay.sdk == settings.benchmark_mode and replay.mode_rule is None,
     ).load()
 
 

@@ -23,7 +23,7 @@ from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
-from memconform.measuring.engine import Measurement, VerifiedAlong
+from memconform.measuring.engine import Measurement
 from memconform.measuring.scenario import Scenario, ScenarioResponse
 from memconform.measuring.search import retrieve, retrieved_text
 from memconform.printing.logs import Logger
@@ -138,9 +138,9 @@ class QuestionRunner:
         If cancelled, it first settles the ended attempts, for at most `_LAST_SECONDS`.
         """
         trials = takewhile(lambda _: self.halted is None, self._trials(questions))
-        measurement = Measurement(
-            ask=self._try, verification=VerifiedAlong(self._verify_last), concurrency=concurrency
-        )
+        # An attempt is journalled as it ends, and a statement names attempts by number: measuring
+        # goes on after a doubt, and what ended before it must be told from what ended later.
+        measurement = Measurement(ask=self._try, verify=self._verify_last, concurrency=concurrency)
         try:
             async with aclosing(measurement.run([trials])) as measured:
                 async for _ in measured:
@@ -204,7 +204,7 @@ class QuestionRunner:
             await self._watch.prompts()
 
     def _settled(self) -> Iterator[Question]:
-        """Remove and yield the begun questions of which nothing is missing any more."""
+        """Remove and yield the questions that are complete: asked, judged and settled."""
         settled = [
             row
             for row in self._begun

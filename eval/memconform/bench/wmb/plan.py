@@ -18,12 +18,8 @@ from memconform.datasets.wmb_answers import AnswerRow, RowOrigin, read_answer_ro
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.scoring.judge.scorer import JudgeScorer
-from memconform.scoring.wmb import (
-    SCRIPT_CHARACTERS,
-    Profile,
-    ScoredAnswers,
-    ScoredRow,
-)
+from memconform.scoring.wmb import SCRIPT_CHARACTERS, Profile
+from memconform.scoring.wmb_rows import ScoredAnswers, ScoredRow
 
 RUN_ENDING = ".run.json"
 """The record of the run that made `answers.json` is `answers.run.json`."""

@@ -20,7 +20,8 @@ from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Failure, Incident
 from memconform.scoring.judge.tally import JudgingTally
 from memconform.scoring.statuses import QuestionStatus, failure_lines, judge_failure
-from memconform.scoring.wmb import ScoredAnswers, readme_outcomes, row_faults, score_answers
+from memconform.scoring.wmb import readme_outcomes, score_answers
+from memconform.scoring.wmb_rows import ScoredAnswers, row_faults
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import Start
 from memconform.storage.result_file import write_result

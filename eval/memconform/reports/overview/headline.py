@@ -6,18 +6,16 @@ from enum import IntEnum
 from urllib.parse import urlencode
 
 from memconform.bench.records import BenchReport
-from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Fate, MutationReport
 from memconform.conformance.results import ConformReport, Result, SdkResult
 from memconform.errors import ExitCode
 from memconform.fuzzing.results import FuzzReport
 from memconform.printing.plurals import plural
-from memconform.reports.bench_notes import row_name
+from memconform.reports.bench_notes import primary_figure
 from memconform.reports.overview.groups import RunGroup
 from memconform.reports.overview.overview import Overview
 from memconform.reports.overview.regressions import conformance_changes
 from memconform.reports.rates import (
-    format_rate,
     is_complete,
     is_missed,
     measured_questions,
@@ -25,7 +23,6 @@ from memconform.reports.rates import (
 )
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.records import ParityReport
-from memconform.scoring.retrieval import RATES
 from memconform.stats.paired_comparison import ParityVerdict
 
 
@@ -332,7 +329,7 @@ def _fuzzing(report: FuzzReport) -> Iterator[Statement]:
 
 def _bench(report: BenchReport) -> Iterator[Statement]:
     missing = [row for row in report.rows if not row.measured]
-    figure = "" if missing else _primary_figure(report)
+    figure = "" if missing else primary_figure(report)
     for row in missing:
         name = f"{row.system} {row.strategy}".strip()
         reason = f": {row.why[0]}" if row.why else ""
@@ -355,25 +352,6 @@ def _bench(report: BenchReport) -> Iterator[Statement]:
         rows = plural(len(report.rows), "row")
         text = f"the bench of {report.suite} measured {rows}" + (f": {figure}" if figure else "")
         yield Statement(Grade.GOOD, text, "/benches", figure=figure)
-
-
-def _primary_figure(report: BenchReport) -> str:
-    """The rate that rows are compared by: of one row with its interval, of several the range."""
-    metric = f"{RATES[0]}@{max(report.settings.ks)}"
-    rates = [
-        (rate, row_name(row))
-        for row in report.rows
-        if ALL in row.views and (rate := row.views[ALL].metrics.get(metric)) is not None
-    ]
-    if not rates:
-        return ""
-    (low, worst), (high, best) = (
-        choose(rates, key=lambda each: each[0].value) for choose in (min, max)
-    )
-    if len(rates) == 1:
-        text = format_rate(low.value, (low.low, low.high), measured=1, spec=".1f", unit=" %")
-        return f"{metric} {text}, {worst}"
-    return f"{metric} {low.value:.1f} % ({worst}) to {high.value:.1f} % ({best})"
 
 
 def _replays(overview: Overview) -> Iterator[Statement]:

@@ -13,7 +13,8 @@ from memconform.datasets.wmb_answers import ORIGIN
 from memconform.errors import UsageError
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.judge.wmb import WmbRubric
-from memconform.scoring.wmb import PROFILES, ProfileScore, row_faults, score_answers
+from memconform.scoring.wmb import PROFILES, ProfileScore, score_answers
+from memconform.scoring.wmb_rows import row_faults
 from tests.unit.wmb_files import RIGHT, questions, write_answers, write_benchmark
 
 _ASKED = questions(scored=40, probes=8, analysed=1)

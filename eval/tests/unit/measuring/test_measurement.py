@@ -8,7 +8,7 @@ import pytest
 
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
-from memconform.measuring.engine import CountedVerification, Measurement
+from memconform.measuring.engine import Measurement
 from memconform.measuring.validity import Place, Validity
 from memconform.records import Failure
 
@@ -28,10 +28,10 @@ def _measurement(verdicts: list[bool], *, concurrency: int = 1) -> Measurement[i
 
     return Measurement(
         ask=ask,
-        verification=CountedVerification(
-            verify, IndexVerified(system="s", haystack="h", strategies=["bm25"]), 2
-        ),
+        verify=verify,
         concurrency=concurrency,
+        verify_every=2,
+        scope=IndexVerified(system="s", haystack="h", strategies=["bm25"]),
     )
 
 
@@ -77,12 +77,31 @@ async def test_trials_of_two_batches_never_overlap() -> None:
         assert not running
 
     measurement = Measurement(
-        ask=ask, verification=CountedVerification(verify, IndexVerified(), 100), concurrency=3
+        ask=ask, verify=verify, concurrency=3, verify_every=100, scope=IndexVerified()
     )
     batches = [iter([f"{batch}{n}" for n in range(5)]) for batch in "ab"]
     found = [each async for each in measurement.run(batches) if isinstance(each, str)]
     assert sorted(found) == sorted(f"{batch}{n}" for batch in "ab" for n in range(5))
     assert together == {frozenset("a"), frozenset("b")}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_who_states_what_follows_is_verified_once_at_the_end(is_lost: bool) -> None:  # noqa: FBT001 - a case
+    """A run verifies beside its questions, and its journal names attempts by number."""
+    verified: list[int] = []
+
+    async def ask(trial: int) -> int:
+        return trial
+
+    async def verify() -> None:
+        verified.append(1)
+        if is_lost:
+            raise IndexChangedError(_LOST.message, code=_LOST.code)
+
+    measured = Measurement(ask=ask, verify=verify, concurrency=1).run([iter(range(5))])
+    found, error = await _yielded(measured)
+    assert (found, len(verified)) == ([0, 1, 2, 3, 4], 1)
+    assert (error is not None) == is_lost
 
 
 _PLACES = {

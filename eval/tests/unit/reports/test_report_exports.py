@@ -256,6 +256,14 @@ def test_a_badge_has_the_primary_figure_of_a_bench(tmp_path: Path) -> None:
     assert message == "recall_any@2 33.3 % (go bm25) to 66.7 % (go vector)"
 
 
+def test_rows_with_one_rate_have_no_range(tmp_path: Path) -> None:
+    """A badge said `100.0 % (go bm25) to 100.0 % (go bm25)`."""
+    path = write_bench(tmp_path / "b.json", {(sdk, "bm25"): {"q": ["q-gold"]} for sdk in "ab"})
+    with Overview.load([str(path)], [], tmp_path) as overview:
+        [verdict] = statements(overview)
+    assert verdict.figure.endswith(" 100.0 % in 2 rows")
+
+
 def test_a_bench_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     path = write_bench(tmp_path / "result.json", {("go", "bm25"): {"q1": ["q1-gold"], "q2": None}})
     with Overview.load([str(path)], [], tmp_path) as overview:

@@ -327,18 +327,27 @@ def test_a_control_is_compared_with_no_baseline(tmp_path: Path) -> None:
     assert changes == {"go"}
 
 
-@pytest.mark.parametrize(("sdk", "is_control"), [("oracle", True), ("go", False)])
+@pytest.mark.parametrize(
+    ("sdk", "mode_rule", "is_control"),
+    [
+        ("oracle", None, True),
+        ("go", "bm25: asked for", False),
+        ("oracle", "bm25: asked for", False),
+    ],
+)
 def test_a_control_of_a_replay_is_a_control(
     tmp_path: Path,
     sdk: str,
+    mode_rule: str | None,
     is_control: bool,  # noqa: FBT001 - a case
 ) -> None:
-    """An SDK that is asked of the file of the oracle is none."""
+    """Failures of an SDK with the oracle's data, or with its name, must count."""
     path = write_lme(
         tmp_path / "result.json",
         [lme_question("q")],
         sdk=sdk,
         settings=REPLAY | {"benchmark_mode": "oracle"},
     )
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mode_rule": mode_rule}))
     [run] = load_results([str(path)], tmp_path)
     assert run.is_control is is_control

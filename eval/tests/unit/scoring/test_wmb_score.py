@@ -25,12 +25,14 @@ from memconform.scoring.wmb import (
     Profile,
     ProfileScore,
     Range,
-    ScoredAnswers,
-    ScoredRow,
     grade,
-    row_faults,
     score_answers,
     speed_penalty,
+)
+from memconform.scoring.wmb_rows import (
+    ScoredAnswers,
+    ScoredRow,
+    row_faults,
 )
 from tests.unit.wmb_files import RIGHT, answers, questions, write_answers, write_benchmark
 
