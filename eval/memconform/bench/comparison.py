@@ -249,16 +249,22 @@ def diff_rows(
             fixes=tally.fixes,
             not_measured=tally.not_measured,
             latency=latency_ratio(tally.log_ratios, seed)
-            if len(tally.log_ratios) >= LEAST_CLUSTERS
+            if _is_timed_alike(*pair) and len(tally.log_ratios) >= LEAST_CLUSTERS
             else None,
         )
-        for tally, contrast in zip(tallies, comparisons, strict=True)
+        for pair, tally, contrast in zip(pairs, tallies, comparisons, strict=True)
     ]
     return BenchDiffReport(
         exit_code=gravest(_codes(rows, diffs)),
         reasons=[
             *(f"{stored.address} has no counterpart: not compared" for stored in unpaired),
             *_reasons(rows),
+            *(
+                f"{one.name}, {other.name}: no latency is compared: each must be measured in one"
+                " go, and with as many queries in flight"
+                for one, other in pairs
+                if not _is_timed_alike(one, other)
+            ),
         ],
         view=measure.view,
         metric=measure.metric,
@@ -297,6 +303,17 @@ def _tallies(pairs: Sequence[tuple[StoredRow, StoredRow]], measure: Measure) -> 
     for tally in tallies:
         tally.compare()
     return tallies
+
+
+def _is_timed_alike(one: StoredRow, other: StoredRow) -> bool:
+    """Whether the latencies of two rows can be compared.
+
+    Latencies of concurrent queries contain each other, and parts of a resumed bench may have had
+    other numbers in flight, on another day.
+    """
+    reports = (one.report, other.report)
+    resumed = any(report.resumed_from is not None for report in reports)
+    return not resumed and one.report.concurrency == other.report.concurrency
 
 
 def _codes(rows: Sequence[StoredRow], pairs: Sequence[RowPair]) -> list[ExitCode]:

@@ -142,7 +142,7 @@ class _NotEmpty(click.ParamType[Any]):
         ctx: click.Context | None,
     ) -> Any:  # noqa: ANN401 - as above
         if value == "":
-            self.fail("it is empty, and names no file or folder", param, ctx)
+            self.fail("it is empty", param, ctx)
         return super().convert(value, param, ctx)
 
 

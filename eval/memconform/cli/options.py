@@ -64,6 +64,7 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
             group=DAEMONS,
             multiple=True,
             required=required,
+            type=REFERENCE,
             metavar="SDK",
             help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
             " url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon; `all` selects every"
@@ -196,6 +197,10 @@ def schema(
     )
 
 
+_WRITTEN = "memconform.written"
+"""Key of a context's `meta`: which option writes a file."""
+
+
 def writable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Reject an unwritable target before anything runs; click's callback of an option."""
     if value is None:
@@ -208,6 +213,12 @@ def writable(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     folder = Path(value).parent
     if not value or not folder.is_dir() or not os.access(folder, os.W_OK) or Path(value).is_dir():
         raise click.BadParameter(f"{value!r} cannot be written")
+    if not Path(value).exists() or Path(value).is_file():
+        # The second would silently replace what the first has written.
+        written = ctx.meta.setdefault(_WRITTEN, {})
+        first = written.setdefault(Path(value).resolve(), param.opts[0])
+        if first != param.opts[0]:
+            raise click.BadParameter(f"{first} writes {value!r} already")
     return value
 
 
@@ -371,4 +382,12 @@ def reader(
     **attrs: Any,  # noqa: ANN401 - click's signature
 ) -> Callable[[_Command], _Command]:
     """`--reader`: the model that answers from what was retrieved."""
-    return option("--reader", group=group, aliases=aliases, metavar="MODEL", help=about, **attrs)
+    return option(
+        "--reader",
+        group=group,
+        aliases=aliases,
+        type=REFERENCE,
+        metavar="MODEL",
+        help=about,
+        **attrs,
+    )

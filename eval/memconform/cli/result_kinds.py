@@ -9,7 +9,15 @@ from typing import Literal
 
 from memconform.cli.commands import option
 from memconform.errors import UsageError
-from memconform.storage.folders import find_journal, find_result, result_files, split_reference
+from memconform.runs.journal import Header
+from memconform.storage.folders import (
+    JOURNAL,
+    find_journal,
+    find_result,
+    result_files,
+    split_reference,
+)
+from memconform.storage.journal import read_header
 from memconform.storage.result_file import schema_of
 
 BENCH_SCHEMA_PREFIX = "memconform/bench-report@"
@@ -120,7 +128,8 @@ def compared_kind(references: Sequence[str], output: Path) -> Literal["runs", "r
 
 def _is_folder_of_results(reference: str) -> bool:
     path = Path(reference)
-    return path.is_dir() and not (path / "result.json").is_file() and not result_files(path)
+    of_run = any((path / name).is_file() for name in ("result.json", JOURNAL))
+    return path.is_dir() and not of_run and not result_files(path)
 
 
 def _is_replay(reference: str, output: Path) -> bool:
@@ -171,9 +180,9 @@ def _scored_kind(reference: str, output: Path) -> ScoredKind:
     try:
         return "bench" if _is_bench(reference, output) else "run"
     except UsageError:
-        # A run that was interrupted has a journal alone.
+        # A run that was interrupted has a journal alone, which is enough; a bench has one, too.
         with suppress(UsageError):
-            find_journal(output, reference)
+            read_header(find_journal(output, reference), Header)
             return "run"
         raise
 

@@ -16,6 +16,7 @@ from memconform.ingest.records import SeedRecord
 from memconform.measuring.daemon_session import DaemonSession
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import ReplaySettings, SdkManifest
+from memconform.storage.journal import require_same_settings
 from memconform.storage.provenance import HostOrigin, ReportHeader
 from memconform.storage.sink import replacing, unwritable
 
@@ -168,15 +169,15 @@ def _require_equal(folder: Path, mine: Mapping[str, object]) -> None:
     if set(theirs["parts"]) < set(parts := _names(mine.get("parts"))):
         # An SDK that could not be built before is built now, and joins the others.
         theirs["parts"] = parts
-    if differing := [name for name in mine if mine[name] != theirs[name]]:
-        raise UsageError(
-            f"{folder} holds a replay with other settings: {', '.join(differing)}",
-            code="resume_mismatch",
-            hint="give another --output, or the same flags and variables as before: "
-            + "; ".join(
-                f"{name} is {_DECIDED_BY[name]}" for name in differing if name in _DECIDED_BY
-            ),
-        )
+    differing = [name for name in mine if mine[name] != theirs[name]]
+    decided = [f"{name} by {_DECIDED_BY[name]}" for name in differing if name in _DECIDED_BY]
+    require_same_settings(
+        path,
+        {name: theirs[name] for name in mine},
+        mine,
+        hint="give another --output, or the same flags and variables as before"
+        + (f"; {', '.join(decided)}" if decided else ""),
+    )
 
 
 def _names(parts: object) -> list[str]:
@@ -190,7 +191,7 @@ _DECIDED_BY = {
     "reader": "--reader or JB_LLM_PROVIDER",
     "judge": "--judge or JB_LLM_PROVIDER",
 }
-"""What the names of settings do not say."""
+"""What decides settings whose names do not say it."""
 
 
 def command_line() -> tuple[str, ...]:

@@ -2,11 +2,19 @@
 
 import secrets
 import shutil
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import NoReturn
 
 from memconform.errors import UsageError, nearest
-from memconform.storage.result_file import require_result_of_run, run_id_of
+from memconform.storage.result_file import (
+    WRITERS,
+    require_result_of_run,
+    run_id_of,
+    schema_name,
+    schema_of,
+)
 from memconform.storage.sink import Masked, redact_file, replacing, unwritable
 
 JOURNAL = "journal.jsonl"
@@ -119,20 +127,35 @@ def find_result(output: Path, run: str) -> Path:
     """Find the result of a run given by result file, folder or id.
 
     Raises:
-        UsageError: if there is no such result (`unknown_run`), or one of another command
-            (`result_unreadable`).
+        UsageError: if there is no such result (`unknown_run`), none yet (`no_result`), or one of
+            another command (`result_unreadable`).
     """
     path = Path(run)
     for candidate in (path, path / "result.json", output / "runs" / run / "result.json"):
         if candidate.is_file():
             return candidate
     for folder in (path, output / "runs" / run):
+        if (folder / JOURNAL).is_file():
+            _raise_unfinished(folder)
         require_result_of_run(*sorted(folder.glob("*.json")))
     runs = sorted(result.parent.name for result in (output / "runs").glob("*/result.json"))
     raise UsageError(
         f"no result {run!r}, and no run of that name in {output / 'runs'}",
         code="unknown_run",
         hint=nearest(run, runs) or "name a result file, a run's folder, or a run id",
+    )
+
+
+def _raise_unfinished(folder: Path) -> NoReturn:
+    """Raise UsageError `no_result` for the folder of a run that ended before its result."""
+    schema = ""
+    with suppress(OSError, ValueError, RecursionError):
+        schema = schema_name(schema_of(folder / JOURNAL))
+    _, how = WRITERS.get(schema, ("", "continue it with --resume"))
+    raise UsageError(
+        f"{folder} has no result: it was interrupted, or is still running",
+        code="no_result",
+        hint=how,
     )
 
 

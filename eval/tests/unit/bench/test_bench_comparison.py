@@ -262,6 +262,25 @@ def test_a_diff_names_the_queries_that_only_one_row_finds(tmp_path: Path) -> Non
     assert flat.latency.ratio.value == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"resumed_from": null', '"resumed_from": "earlier"'),
+        ('"concurrency": 1', '"concurrency": 2'),
+    ],
+)
+def test_latencies_of_other_conditions_are_not_compared(tmp_path: Path, old: str, new: str) -> None:
+    """Of a resumed bench, whose parts had other numbers in flight, a ratio failed a build."""
+    paths = [
+        write_bench(tmp_path / f"{name}.json", {_BM25: _hits()}, run_id=name) for name in ("a", "b")
+    ]
+    _edited(paths[1], old, new)
+    pairs = paired_rows(*load_sides(list(map(str, paths)), tmp_path))
+    report = diff_rows(pairs, Measure("recall_any@2"))
+    assert report.pairs[0].latency is None
+    assert any("no latency is compared" in reason for reason in report.reasons)
+
+
 def test_rows_without_a_counterpart_are_not_paired(result: Path, tmp_path: Path) -> None:
     path = write_bench(tmp_path / "o.json", {("ts", "bm25"): _hits()}, run_id="o")
     [only] = paired_rows(*load_sides([f"{result}#go/bm25", str(path)], tmp_path))

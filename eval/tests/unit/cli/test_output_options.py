@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from memconform.cli.commands import FOLDER, Option, walk
 from memconform.cli.main import cli
@@ -109,3 +110,30 @@ def test_env_and_keep_are_the_same_flags_everywhere() -> None:
     for path, option in _options("--env"):
         assert option.metavar == "NAME=VALUE", path
         assert option.multiple, path
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "a"), ("a", "./a"), ("a", "b/../a")])
+def test_two_options_never_write_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: str, other: str
+) -> None:
+    """`--json F --markdown F` ended with 0, and F had no JSON."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    ended = CliRunner().invoke(cli, ["diff", "x", "y", "--json", one, "--markdown", other])
+    assert ended.exit_code == 2
+    assert "--json writes" in ended.output
+    for devices in (("-", "a"), ("/dev/null", "/dev/null")):
+        ended = CliRunner().invoke(
+            cli, ["diff", "x", "y", "--json", devices[0], "--markdown", devices[1]]
+        )
+        assert "writes" not in ended.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["run", "--sdk", ""], ["lme", "run", "--reader", ""], ["score", "x", "--reader", ""]],
+)
+def test_an_empty_name_of_an_sdk_or_a_model_is_refused(command: list[str]) -> None:
+    """An empty reader was the default one, which is paid for."""
+    ended = CliRunner().invoke(cli, command)
+    assert (ended.exit_code, "it is empty" in ended.output) == (2, True)
