@@ -365,6 +365,10 @@ class BenchReport(HostOrigin, ReportHeader):
     chance: dict[str, ChanceLevel] = Field(default_factory=dict)
     """By view; empty unless a row was measured."""
 
+    def view_names(self) -> list[str]:
+        """The views that any row has, in their order."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.views))
+
 
 class BenchJournalHeader(JournalHeader):
     """The first line of a bench's journal."""

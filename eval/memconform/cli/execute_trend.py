@@ -21,7 +21,13 @@ from memconform.results.loaded_runs import LoadedRun
 from memconform.results.references import is_scored, load_results, read_subjects
 from memconform.results.trend import TrendReport
 from memconform.runs.results import RunSummary
-from memconform.storage.folders import ROW_MARK, find_result, result_files, split_reference
+from memconform.storage.folders import (
+    ROW_MARK,
+    find_result,
+    result_files,
+    results_below,
+    split_reference,
+)
 
 _Result = TypeVar("_Result")
 _Summaries = dict[str, RunSummary]
@@ -76,9 +82,7 @@ def run(options: TrendOptions) -> ExitCode:
 
 def _read_folders(folders: list[Path], summaries: _Summaries, benches: _Benches) -> None:
     """Read the results in folders at any depth; other files are skipped."""
-    files = {file for folder in folders for file in folder.rglob("*.json")}
-    # Read result.json before its copies, so that the copies count as duplicates.
-    paths = sorted(files, key=lambda p: (p.name != "result.json", p))
+    paths = list(dict.fromkeys(file for folder in folders for file in results_below(folder)))
     with StepProgress("reading results", len(paths)) as step:
         for path in paths:
             step.advance()

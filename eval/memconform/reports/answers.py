@@ -121,6 +121,7 @@ def _faults(report: AnswerReport) -> Iterator[str]:
         yield f"the reader is not {asked}: the service says that it used {', '.join(others)}"
     if report.incident is not None:
         yield f"{report.incident.code}: {report.incident.message}"
+        yield f"  try: {report.incident.hint}"
     for arm in report.arms:
         missing = sum(n for status, n in arm.statuses.items() if not status.measured)
         if not missing:

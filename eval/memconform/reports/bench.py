@@ -96,7 +96,9 @@ def show_bench(
         console.print(_title(report), style="bold")
         omitted: list[str] = []
         headed = [
-            part for name in _views(report) for part in _tables(report, name, by_category=verbose)
+            part
+            for name in report.view_names()
+            for part in _tables(report, name, by_category=verbose)
         ]
         for heading, header, cells in [*headed, *(("", *cost) for cost in _costs(report))]:
             if heading:
@@ -129,7 +131,7 @@ def show_bench(
 def bench_markdown(report: BenchReport, *, by_category: bool = True) -> str:
     """Render all tables, by default with scores by category, as Markdown."""
     lines = [f"## {escape_markdown(_title(report))}"]
-    for name in _views(report):
+    for name in report.view_names():
         for heading, header, cells in _tables(report, name, by_category=by_category):
             lines += ["", f"### {escape_markdown(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
@@ -170,10 +172,6 @@ def _title(report: BenchReport) -> str:
         f" {plural(source.haystacks, 'haystack', spec=',')}, {report.settings.index} index"
         + "".join(f"; {transformation}" for transformation in source.made)
     )
-
-
-def _views(report: BenchReport) -> list[str]:
-    return list(dict.fromkeys(name for row in report.rows for name in row.views))
 
 
 def _tables(

@@ -96,10 +96,11 @@ class ConsoleReport(RowsProgress):
                     self._show(event.summary, event.highlights)
                 incident = event.summary.incident
                 for reason in event.summary.reasons:
-                    # An incident was shown when it happened, unless it happened in an earlier run.
-                    shown = self._halted and incident is not None
-                    if not (shown and incident and reason.startswith(incident.code)):
+                    if incident is None or not reason.startswith(incident.code):
                         self._print(reason, "yellow")
+                    elif not self._halted:
+                        # It happened in an earlier run, and is shown here alone.
+                        self._print(f"{reason}\n  try: {incident.hint}", "yellow")
             case _:
                 self._has_asked = self._has_asked or isinstance(event, AskingStarted)
                 if not self._quiet:

@@ -50,6 +50,10 @@ class Floor:
             )
         return cls(rate, tag if equals else None)
 
+    def __str__(self) -> str:
+        """The floor as `parse` reads it."""
+        return f"tag:{self.tag}={self.rate}" if self.tag else str(self.rate)
+
 
 DEFAULT_FLOOR = Floor(0.90)
 

@@ -1,5 +1,6 @@
 """Rescores stored answers without a daemon."""
 
+import json
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -8,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memconform.concurrency import work_through
+from memconform.concurrency import interruption, work_through
 from memconform.datasets.question import Question
 from memconform.datasets.reasoning import ONLY_REASONING
 from memconform.datasets.reasoning import strip_reasoning as without_reasoning
@@ -136,7 +137,7 @@ async def rescore(
     summary: RunSummary = builder.finish(
         folder,
         rescored,
-        _incident(old, halted),
+        _incident(earlier, halted),
         old.daemon if old else _unknown_daemon(),
         old.seeded if old else None,
         old.verification if old else None,
@@ -169,9 +170,12 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
     return SelectedQuestions(opened, rows, settings.questions)
 
 
-def _incident(old: RunSummary | None, halted: HaltingError | None) -> Incident | None:
+def _incident(earlier: _EarlierRun, halted: HaltingError | None) -> Incident | None:
     """What keeps the result from being one: an incident of the run, or that judging ended early."""
-    if old is not None and old.incident is not None and old.incident.code not in HALTING_CODES:
+    old = earlier.result
+    if old is None:
+        return Incident.of(interruption(f"memconform run --resume {earlier.header.run_id}"))
+    if old.incident is not None and old.incident.code not in HALTING_CODES:
         return old.incident
     return Incident.of(halted) if halted is not None else None
 
@@ -259,15 +263,20 @@ def _judgement(attempt: AttemptRecords, score: Score) -> JudgementRecord:
 
 
 def stored_floors(journal: Path) -> tuple[Floor, ...]:
-    """The floors of a run; the default if it has no result.
+    """The floors of a run, also of one that was killed.
 
     Raises:
         ResultsError: if its result cannot be read.
     """
     result = _read_result(journal.with_name("result.json"))
-    if result is None:
+    if result is not None:
+        return tuple(Floor(floor.floor, floor.tag) for floor in result.floors)
+    try:
+        manifest = json.loads(journal.with_name("manifest.json").read_bytes())
+        return tuple(map(Floor.parse, manifest["floors"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # Earlier versions did not write them; a journal may have been copied alone.
         return (DEFAULT_FLOOR,)
-    return tuple(Floor(floor.floor, floor.tag) for floor in result.floors)
 
 
 def stored_answers(journal: Path, dataset: str | None) -> Iterator[tuple[Question, str]]:

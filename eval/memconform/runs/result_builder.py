@@ -72,6 +72,7 @@ class ResultBuilder:
             "schema_version": MANIFEST_SCHEMA,
             "run_id": self._run_id,
             "sdk": self._sdk,
+            "floors": [str(floor) for floor in self._plan.floors],
         } | self._provenance.model_dump()
         with replacing(folder.path / "manifest.json") as file:
             file.write_json(manifest)

@@ -17,6 +17,7 @@ from memconform.storage.result_file import (
 )
 from memconform.storage.sink import Masked, redact_file, replacing, unwritable
 
+_PUBLISHED = "published"
 JOURNAL = "journal.jsonl"
 
 ROW_MARK = "#"
@@ -170,3 +171,18 @@ def split_reference(reference: str) -> tuple[str, str]:
 def result_files(folder: Path) -> list[Path]:
     """The results in a folder of the replay, a file for each SDK; empty if it is none."""
     return sorted(folder.glob("result-*.json")) if folder.is_dir() else []
+
+
+def results_below(folder: Path) -> list[Path]:
+    """The JSON files in a folder at any depth, results of runs before copies of them.
+
+    A folder `published` in it is left out: what tables of documents are made from are no results
+    of the user, and not whole.
+    """
+    files = (
+        path
+        for path in folder.rglob("*.json")
+        # A pipe would be waited for, and a device read without end.
+        if _PUBLISHED not in path.relative_to(folder).parts and path.is_file()
+    )
+    return sorted(files, key=lambda path: (path.name != "result.json", path))

@@ -20,7 +20,7 @@ def run(memconform: Call, scripted: Scripted, dataset: Path) -> Path:
     """The folder of a run whose eighth question was not measured."""
     ended = memconform(
         *("run", "--sdk", scripted("http_500"), "--dataset", dataset, *_COMMON),
-        "--seed-reference-brain",
+        *("--seed-reference-brain", "--floor", "0.85"),
     )
     [folder] = (ended.folder / "results" / "runs").iterdir()
     return folder
@@ -90,7 +90,11 @@ def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run:
     # Attempts that no proof of the index followed are not scored, judged or not.
     assert (new["counts"]["correct"], new["counts"]["daemon_error"]) == (proven, 3 - proven)
     assert new["counts"]["not_run"] == 9
-    assert ended.code == 3
+    # The command that was killed is to blame, not the daemon, and its floors apply.
+    assert (new["incident"]["code"], new["pass_rate"], ended.code) == ("interrupted", None, 130)
+    assert f"memconform run --resume {run.name}" in ended.err
+    manifest = json.loads((run / "manifest.json").read_bytes())
+    assert [str(floor["floor"]) for floor in new["floors"]] == manifest["floors"] == ["0.85"]
 
 
 def test_rejects_what_is_not_a_run(memconform: Call, run: Path) -> None:

@@ -47,6 +47,7 @@ def write_bench(
     run_id: str = "run",
     started: datetime = datetime(2026, 1, 31, tzinfo=UTC),
     view_gold: Sequence[str] | None = None,
+    views: Sequence[str] = ("all",),
     data: Mapping[str, Any] | None = None,
     errata: ErrataReport | None = None,
     **settings: Any,
@@ -62,7 +63,7 @@ def write_bench(
             category="one" if query < "q5" else "other",
             views={}
             if ranking is None
-            else {"all": Relevance(gold=list(view_gold or gold_of(query)))},
+            else {view: Relevance(gold=list(view_gold or gold_of(query))) for view in views},
             ranking=list(ranking or ()),
             latency_ms=None if ranking is None else 2.0,
             search_ms=None,

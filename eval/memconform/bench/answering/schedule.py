@@ -48,7 +48,7 @@ async def answer_questions(
                     builder.add(answer)
                     yield answer
     except asyncio.CancelledError:
-        builder.interrupted = interruption()
+        builder.interrupted = interruption("the same command")
     yield builder.write(folder)
 
 

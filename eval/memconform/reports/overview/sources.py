@@ -22,7 +22,12 @@ from memconform.reports.machine import REPORT_SCHEMA
 from memconform.results.records import PARITY_SCHEMA, ParityReport
 from memconform.results.references import SCORED, WITH_LINES, load_results
 from memconform.runs.results import RESULT_SCHEMA
-from memconform.storage.folders import find_result, result_files, split_reference
+from memconform.storage.folders import (
+    find_result,
+    result_files,
+    results_below,
+    split_reference,
+)
 from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
 from memconform.validation import first_fault
 
@@ -92,19 +97,9 @@ def _resolve(reference: str, output: Path) -> list[Source]:
     return sources
 
 
-_EXTRACTS = "published"
-
-
 def _below(folder: Path) -> Iterator[Source]:
-    """The results of a folder at any depth; files of other kinds are passed over.
-
-    So is a folder `published` in it: what tables of documents are made from are no whole results.
-    """
-    # result.json comes before its copies, which are the same run.
-    for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
-        # A pipe would be waited for, and a device read without end.
-        if not path.is_file() or _EXTRACTS in path.relative_to(folder).parts:
-            continue
+    """The results of a folder at any depth; files of other kinds are passed over."""
+    for path in results_below(folder):
         try:
             schema = schema_of(path)
         except (ValueError, OSError, RecursionError):

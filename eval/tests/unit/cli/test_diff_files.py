@@ -110,3 +110,14 @@ def test_the_printed_schemas_accept_a_trend(tmp_path: Path) -> None:
     printed = CliRunner().invoke(cli, ["diff", "--schema"]).stdout
     _diff(*_folder(tmp_path), "--json", tmp_path / "t.json")
     jsonschema.validate(json.loads((tmp_path / "t.json").read_text()), json.loads(printed))
+
+
+def test_a_trend_of_a_folder_omits_the_published_results_in_it(tmp_path: Path) -> None:
+    """In a fresh clone, the history of one's own runs began with the project's."""
+    (tmp_path / "published").mkdir()
+    _runs(tmp_path / "published")
+    _benches(tmp_path)
+    _diff(tmp_path, "--json", tmp_path / "t.txt")
+    assert json.loads((tmp_path / "t.txt").read_text())["runs"] == []
+    _diff(tmp_path / "published", "--json", tmp_path / "t.txt")
+    assert len(json.loads((tmp_path / "t.txt").read_text())["runs"]) == 2

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from memconform import redaction
+from memconform.bench.records import ErrataReport
 from memconform.reports.html import document
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.charts import draw
@@ -22,6 +23,7 @@ from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.sink import Sink
 from tests.run_results import question, write_run
+from tests.unit.bench_results import write_bench
 from tests.unit.reports.test_report_exports import HOSTILE
 
 _QUESTIONS = [
@@ -252,3 +254,24 @@ def test_a_run_that_was_not_measured_completely_is_in_no_chart_of_rates(tmp_path
     page = html_of(tmp_path, _tagged(tmp_path / "go.json", [QuestionStatus.TIMEOUT] * 20))
     assert "Pass rate by SDK" not in page
     assert "Cost and quality" not in page
+
+
+def test_a_bench_is_shown_with_each_view_and_its_notes(tmp_path: Path) -> None:
+    """The page had the raw view alone, and not a word of the errata."""
+    errata = ErrataReport(name="file", shipped=False, disputed=2, corrected=3, noted=0, ceilings=[])
+    rankings = {"q1": ["q1-gold"], "q2": ["other"]}
+    bench = write_bench(
+        tmp_path / "bench.json",
+        {("go", "bm25"): rankings, ("py", "bm25"): {"q1": None, "q2": None}},
+        views=("all", "undisputed"),
+        errata=errata,
+    )
+    page = html_of(tmp_path, bench)
+    assert page.count("<h3>undisputed: 2 queries with gold</h3>") == 1
+    assert "undisputed omits 2 disputed queries and corrects the gold of 3; all is raw" in page
+    tables = page.split("Metrics of file")[1:]
+    # go's figures and py's reasons are in both.
+    assert [(table.count("50.0 ("), table.count("not measured: ")) for table in tables] == [
+        (tables[0].count("50.0 ("), 1)
+    ] * 2
+    assert "50.0 (" in tables[0]
