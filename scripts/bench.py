@@ -34,7 +34,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.resources import RUN_ID_VARIABLE
-from memconform.daemons.runner import Daemon, Launch
+from memconform.daemons.sdk_runner import Daemon, Launch
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.printing.logs import configure_logs

@@ -20,7 +20,7 @@ from pathlib import Path
 from memconform.client.client import ContractClient
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers

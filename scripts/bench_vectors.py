@@ -27,7 +27,7 @@ from memconform.contract.core import Filters, SearchRequest, SearchResponse
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import RunningDaemon
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain

@@ -26,9 +26,9 @@ from memconform.conformance.mutation.mutant_table import mutants
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.errors import MemconformError
+from memconform.fuzzing.configuration_probe import probe
 from memconform.fuzzing.failures import BrainLostError
 from memconform.fuzzing.judges import Answers, Finding, OracleJudge
-from memconform.fuzzing.probe import probe
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 

@@ -13,7 +13,7 @@ from memconform.bench.records import BenchReport, Scores, View
 from memconform.bench.tasks import ALL
 from memconform.errors import UsageError
 from memconform.reports.markdown import markdown_table
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _METRICS = ("recall_any@5", "recall_any@10", "mrr@10")
 _DATE_FIGURES = (

@@ -33,7 +33,7 @@ from memconform.reports.mutation import mutation_table
 from memconform.reports.rates import format_rate
 from memconform.storage.sink import replacing
 from memconform.upstream.embedders import MINILM
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 from memini_tables import comparison_table, dates_comparison_table, read_others
 
 _Report = TypeVar("_Report", bound=BaseModel)

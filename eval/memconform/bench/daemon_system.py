@@ -15,7 +15,7 @@ from memconform.bench.system import Index, RunningSystem
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import TIMEOUTS, DaemonMonitor

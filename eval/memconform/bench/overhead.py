@@ -7,7 +7,7 @@ from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.temporary import temporary_folder
 

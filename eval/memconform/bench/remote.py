@@ -9,7 +9,7 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 from memconform.errors import DaemonError
 from memconform.network_transport import ShellTransport
 from memconform.redaction import hide_credentials, masked_address
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _BATCH = 64
 _SECONDS = 120.0

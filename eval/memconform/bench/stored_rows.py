@@ -16,7 +16,7 @@ from memconform.errors import UsageError, nearest
 from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import read_head, read_lines, require_schema, schema_of
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.bench.plan import BenchmarkScan
-from memconform.daemons.runner import Progress
+from memconform.daemons.sdk_runner import Progress
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.errata import (

@@ -32,7 +32,7 @@ from memconform.cli.values import (
 )
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.limits import allow_files
-from memconform.daemons.runner import Progress
+from memconform.daemons.sdk_runner import Progress
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
 from memconform.datasets.registry import sample

@@ -17,7 +17,7 @@ from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
-from memconform.daemons.runner import Progress, SdkRunner
+from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark
 from memconform.errors import UsageError
 from memconform.storage.folders import RunFolder

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.fetch import show_sources, sources
 from memconform.cli.options import json_file, output_file, schema
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import DroppedEntry

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from memconform.bench.comparison import compare_rows, diff_rows, measure_of, paired_rows
 from memconform.bench.comparison_records import BenchDiffReport, BenchParityReport
 from memconform.bench.stored_rows import load_rows, load_sides
+from memconform.cli.output_files import write_report
 from memconform.cli.result_kinds import BenchDiffOptions, BenchParityOptions
-from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.cli.diff import INCONCLUSIVE, ReviewOptions, latency_codes, limit_of
-from memconform.cli.targets import write_report
+from memconform.cli.output_files import write_report
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.output import echo
 from memconform.replay.jeffs_brain_results import read_jeffs_brain_result

@@ -13,7 +13,7 @@ from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.conform import cases_folder
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
@@ -29,7 +29,7 @@ from memconform.conformance.schema import case_schema
 from memconform.conformance.session import find_run, read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole

@@ -11,7 +11,7 @@ from memconform.cli.expand import expand_command
 from memconform.cli.fetch import fetch_command, verify_command
 from memconform.cli.history import compile_command
 from memconform.cli.options import json_file
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.datasets.lint import LintReport, lint_questions
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode

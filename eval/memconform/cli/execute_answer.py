@@ -27,8 +27,8 @@ from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import judge_spec, show_forecasts
 from memconform.cli.lazy import require_extra
+from memconform.cli.output_files import json_target
 from memconform.cli.score import RUBRICS, AnswerOptions
-from memconform.cli.targets import json_target
 from memconform.datasets.answer_keys import AnswerKey, Suite, read_answer_key
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.selection import expect_known

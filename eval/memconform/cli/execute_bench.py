@@ -12,7 +12,7 @@ from memconform.cli.events import dispatch
 from memconform.cli.export import export_rows, parsed_export
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.targets import json_target, text_target
+from memconform.cli.output_files import json_target, text_target
 from memconform.client.recorder import keep_bodies
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.printing.commands import resume_command

@@ -12,8 +12,8 @@ from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.cli.output_files import inert_target, json_target, text_target
 from memconform.cli.sdks import build_sdks
-from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.cli.values import daemon_variables
 from memconform.conformance.case_runner import check_ids
 from memconform.conformance.catalog import CaseVariant, catalog
@@ -40,7 +40,7 @@ from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.limits import require_room
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
 from memconform.printing.errors import render_error

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from memconform.cli.diff import DiffOptions, latency_codes
 from memconform.cli.lazy import carry_out
+from memconform.cli.output_files import write_report
 from memconform.cli.result_kinds import BenchDiffOptions, are_benches
-from memconform.cli.targets import write_report
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
 from memconform.reports.difference import diff_banner, diff_markdown, show_difference

@@ -12,7 +12,7 @@ from memconform.cli.values import configure_runner, daemon_variables, request_he
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.limits import require_room
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import ExitCode, gravest
 from memconform.llm.services import model_checks
 from memconform.llm.settings import model_environment

@@ -6,7 +6,7 @@ from pathlib import Path
 from memconform.cli.expand import ExpandOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import call_policy, show_forecasts
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.errors import ExitCode, UsageError

@@ -13,22 +13,22 @@ from pathlib import Path
 from memconform.cli.fuzz import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.cli.output_files import json_target
 from memconform.cli.sdks import build_sdks
-from memconform.cli.targets import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
 from memconform.fuzzing.case_file import case_file, curl_lines
+from memconform.fuzzing.configuration_probe import probe
 from memconform.fuzzing.corpus import Corpus
+from memconform.fuzzing.counterexample_search import Disagreement
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.judges import Judge, OracleJudge, PeerJudge
-from memconform.fuzzing.probe import probe
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
-from memconform.fuzzing.search import Disagreement
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs

@@ -3,7 +3,7 @@
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge import CalibrateOptions, CompareOptions
 from memconform.cli.judge_session import call_policy, show_forecasts
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.datasets.registry import judge_calibration
 from memconform.errors import ExitCode
 from memconform.llm.budget import read_budget

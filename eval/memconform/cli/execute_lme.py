@@ -28,7 +28,7 @@ from memconform.cli.values import request_headers
 from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.daemons.availability import SkippedSdk
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.accounting import dollars
 from memconform.llm.session import LlmSession, Model

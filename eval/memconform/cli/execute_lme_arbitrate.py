@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.lme_arbitrate import ArbitrateOptions
-from memconform.cli.targets import json_target, text_target
+from memconform.cli.output_files import json_target, text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines, indent
 from memconform.printing.output import echo

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.qa.official import log_rows, official_figures
+from memconform.bench.qa.authors_log import log_rows, official_figures
 from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import Judgement, QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
@@ -16,8 +16,8 @@ from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge import MetricsOptions
 from memconform.cli.judge_session import judge_spec, show_forecasts
+from memconform.cli.output_files import json_target, text_target
 from memconform.cli.score import RUBRICS, QaOptions
-from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log

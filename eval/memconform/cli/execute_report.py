@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from memconform.cli.output_files import inert_target, json_target, text_target
 from memconform.cli.report import ReportOptions
-from memconform.cli.targets import inert_target, json_target, text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import show_forecast
+from memconform.cli.output_files import json_target
 from memconform.cli.score import RescoreOptions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
-from memconform.cli.targets import json_target
 from memconform.datasets.reasoning import strip_reasoning
 from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS

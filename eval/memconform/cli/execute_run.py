@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.output_files import json_target
 from memconform.cli.run import RunOptions
 from memconform.cli.run_plan import PlannedRuns, plan_runs, select_questions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
 from memconform.cli.sdks import ALL, every_sdk
-from memconform.cli.targets import json_target
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import working_folder
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.measuring.scenarios import SCENARIOS

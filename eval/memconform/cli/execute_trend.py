@@ -7,7 +7,7 @@ from typing import TypeVar
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.stored_rows import is_bench_report, load_rows, read_report, row_label
 from memconform.cli.diff import TrendOptions
-from memconform.cli.targets import write_report
+from memconform.cli.output_files import write_report
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.printing.output import echo
 from memconform.reports.bench_comparison import (

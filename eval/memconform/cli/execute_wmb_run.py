@@ -9,14 +9,14 @@ from memconform.bench.schedule import execute_bench
 from memconform.bench.system import System
 from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
 from memconform.bench.wmb.answers_file import write_answers
-from memconform.bench.wmb.plan import run_record_of
 from memconform.bench.wmb.records import WmbRun
+from memconform.bench.wmb.stored_answers import run_record_of
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.bench_plan import plan_bench
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.output_files import json_target
 from memconform.cli.sdks import ALL
-from memconform.cli.targets import json_target
 from memconform.cli.wmb import WmbRunOptions
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import read_wmb_key

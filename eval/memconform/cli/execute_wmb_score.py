@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from memconform.bench.wmb.plan import StoredAnswers, WmbPlan, read_stored_answers
+from memconform.bench.wmb.plan import WmbPlan
 from memconform.bench.wmb.records import WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished
 from memconform.bench.wmb.schedule import read_wmb_verdicts, score_wmb
+from memconform.bench.wmb.stored_answers import StoredAnswers, read_stored_answers
 from memconform.cli.bench_errata import omitted_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judge_session import judge_spec, show_forecasts
+from memconform.cli.output_files import json_target
 from memconform.cli.score import WmbScoreOptions
-from memconform.cli.targets import json_target
 from memconform.datasets.sources import find_data
 from memconform.datasets.wmb import WmbKey, read_wmb_key
 from memconform.datasets.wmb_names import FALSE_MEMORY

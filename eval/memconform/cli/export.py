@@ -9,8 +9,8 @@ from typing import cast
 from memconform.bench.export import EXPORT_FORMATS, ExportFormat, require_log_format, write_export
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.options import split_export
+from memconform.cli.output_files import text_target
 from memconform.cli.report import ExportOptions
-from memconform.cli.targets import text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural

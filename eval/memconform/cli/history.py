@@ -6,7 +6,7 @@ import click
 
 from memconform.cli.commands import Command, PathType, option
 from memconform.cli.options import output_file
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.errors import ExitCode, NothingSelectedError

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from memconform import __version__
 from memconform.cli.commands import Command
 from memconform.cli.options import json_file, schema
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.manifest import load_manifest

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from memconform.cli.streams import drop_output
+from memconform.cli.standard_streams import drop_output
 
 _Result = TypeVar("_Result")
 

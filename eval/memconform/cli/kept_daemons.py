@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 

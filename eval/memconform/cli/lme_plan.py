@@ -9,7 +9,7 @@ from memconform.cli.lme_options import LmeOptions
 from memconform.cli.values import comma_separated
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.longmemeval import read_longmemeval_conversations

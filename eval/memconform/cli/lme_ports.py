@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from memconform.cli.lme_options import LmeOptions
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import UsageError, nearest
 
 

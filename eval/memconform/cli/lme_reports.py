@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.lme_options import LmeOptions
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.llm.chat import ModelUnusableError

@@ -14,7 +14,7 @@ from memconform.client.timings import Timeouts
 from memconform.concurrency import is_cancelled
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import require_own_brain
 from memconform.measuring.daemon_session import daemon_session

@@ -15,7 +15,7 @@ from memconform import __version__
 from memconform.cli.commands import Option
 from memconform.cli.former_names import FORMER_NAMES, find_former_name
 from memconform.cli.lazy import LazyGroup, import_command
-from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
+from memconform.cli.standard_streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
 from memconform.errors import ExitCode, MemconformError, limit_error
 from memconform.printing.errors import render_error

@@ -15,7 +15,7 @@ import click
 from memconform.cli.commands import DAEMONS, Command, PathType, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, quiet, schema
-from memconform.cli.targets import json_target
+from memconform.cli.output_files import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_runner import mutant_of
@@ -39,7 +39,7 @@ from memconform.conformance.mutation.score import (
 from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs

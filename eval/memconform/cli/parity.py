@@ -8,8 +8,8 @@ from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import Finite, json_file, markdown, schema
 from memconform.cli.options import results as results_folder
+from memconform.cli.output_files import json_target, text_target
 from memconform.cli.result_kinds import METHOD, BenchParityOptions, are_benches, metric, view
-from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question

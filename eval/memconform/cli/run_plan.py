@@ -20,7 +20,7 @@ from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import Progress, SdkRunner
+from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError

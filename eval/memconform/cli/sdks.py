@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memconform.daemons.availability import SkippedSdk, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.printing.output import echo
 

@@ -15,7 +15,7 @@ from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest
 from memconform.printing.plurals import plural
 from memconform.upstream.embedders import FEATURE_HASH, Embedder, get_embedder
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 def cuts(text: str) -> list[int]:

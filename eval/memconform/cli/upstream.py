@@ -17,7 +17,7 @@ from memconform.printing.output import echo
 from memconform.upstream.bodies import MAX_BODY, read_script
 from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _SERVER = "Server"
 _NO_HOST = "write localhost:PORT, or an address of this machine"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.network import HeaderError, split_header
 

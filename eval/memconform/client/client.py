@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
+from memconform.client.ask_stream import AskResult, AskStream
 from memconform.client.byte_streams import dispatched_events
 from memconform.client.connection import RESPONSE_LIMIT, HttpConnection, recorded_exchange
 from memconform.client.failures import (
@@ -24,7 +25,6 @@ from memconform.client.responses import (
     require_media_type,
     require_status,
 )
-from memconform.client.stream import AskResult, AskStream
 from memconform.client.timings import Timeouts, Timings
 from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
@@ -51,7 +51,7 @@ from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
 from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.wire import RankBy, Request, Response
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit between `done` and the end of the stream."""

@@ -8,7 +8,7 @@ from memconform.conformance.case_paths import order_changes
 from memconform.conformance.catalog import CaseVariant, walk_steps
 from memconform.conformance.fixture import CONTROL_ENV
 from memconform.contract.dialect import Dialect
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 
 
 def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:

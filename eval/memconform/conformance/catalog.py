@@ -25,7 +25,7 @@ from memconform.contract.names import (
 )
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
-from memconform.validation import validation_faults
+from memconform.validation_faults import validation_faults
 
 BUILT_IN = frozenset(
     {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}

@@ -19,7 +19,7 @@ from memconform.conformance.process_report import ProcessReport, inspect_tree
 from memconform.contract.names import EMBEDDER_MODES, Profile
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import DaemonError, UsageError
 from memconform.tls import tls_context

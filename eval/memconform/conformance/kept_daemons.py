@@ -11,7 +11,7 @@ import httpx
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import DaemonError
 from memconform.printing.errors import render_error
 from memconform.tls import tls_context

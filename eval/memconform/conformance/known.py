@@ -20,7 +20,7 @@ from memconform.conformance.results import (
     SdkResult,
 )
 from memconform.errors import UsageError
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 UNFILLED = "TODO"
 """What stands for a link in a list that was written by memconform."""

@@ -26,7 +26,7 @@ from memconform.conformance.mismatch import (
 from memconform.conformance.pointer import MISSING, token
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import JsonValue
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 class BadMatcherError(ValueError):

@@ -22,7 +22,7 @@ from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError
 from memconform.printing.errors import render_error

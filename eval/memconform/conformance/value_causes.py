@@ -13,7 +13,7 @@ from memconform.conformance.pointer import MISSING
 from memconform.contract.events import Change
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode
-from memconform.validation import validation_faults
+from memconform.validation_faults import validation_faults
 
 _BODY = "the body"
 

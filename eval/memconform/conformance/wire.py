@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
+from memconform.client.ask_stream import AskStream
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
-from memconform.client.stream import AskStream
 from memconform.conformance.causes import (
     Fault,
     cause_of,
@@ -35,11 +35,11 @@ from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_objects import loosened
 from memconform.contract.events import PLAIN_EVENTS, Change
-from memconform.contract.gaps import gaps
+from memconform.contract.missing_keys import gaps
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import BYTES, Route
 from memconform.contract.wire import JsonValue
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
 from memconform.contract.wire import RankBy, Request, is_unknowable
-from memconform.validation import require_placeholders
+from memconform.validation_faults import require_placeholders
 
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",

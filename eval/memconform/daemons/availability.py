@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
-from memconform.daemons.runner import Progress, SdkRunner
+from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.records import SkipRecord

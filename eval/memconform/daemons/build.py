@@ -19,7 +19,7 @@ from memconform.daemons.limits import DISK_BYTES, is_shown
 from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.program_files import program_identity, tool_identity
-from memconform.daemons.runner import Progress
+from memconform.daemons.sdk_runner import Progress
 from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.printing.logs import Logger
 from memconform.user_cache import builds_folder

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import merged_tables
 from memconform.errors import UsageError, nearest
-from memconform.validation import validation_faults
+from memconform.validation_faults import validation_faults
 
 _FOLDER = resources.files("memconform") / "dialects"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import UsageError, nearest
 
@@ -126,6 +126,6 @@ def _plugin(reference: str) -> SdkRunner:
         raise UsageError(
             f"--sdk {reference}: {attribute} is not a subclass of SdkRunner",
             code="unknown_sdk",
-            hint="subclass memconform.daemons.runner.SdkRunner",
+            hint="subclass memconform.daemons.sdk_runner.SdkRunner",
         )
     return runner()

@@ -27,7 +27,7 @@ from memconform.contract.names import (
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
 from memconform.errors import UsageError
-from memconform.validation import require_placeholders, validation_faults
+from memconform.validation_faults import require_placeholders, validation_faults
 
 _SERVE_PLACEHOLDERS = ("host", "port", "addr", "state_dir", "build_dir", "python", "upstream")
 _BUILD_PLACEHOLDERS = ("build_dir", "python")

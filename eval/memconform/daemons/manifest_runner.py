@@ -32,7 +32,7 @@ from memconform.daemons.resources import (
     end_strays,
     is_unrelated,
 )
-from memconform.daemons.runner import Launch, Progress, SdkRunner
+from memconform.daemons.sdk_runner import Launch, Progress, SdkRunner
 from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials

@@ -18,7 +18,7 @@ from memconform.daemons.ports import (
     loopback_addresses,
 )
 from memconform.daemons.process import OUTPUT_BYTES, DaemonProcess
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.errors import DaemonError
 
 _POLL_SECONDS = 0.02

@@ -13,7 +13,7 @@ from memconform.daemons.manifest import Capabilities, Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Daemon, Launch, RestartableDaemon, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, RestartableDaemon, SdkRunner
 
 
 @cache

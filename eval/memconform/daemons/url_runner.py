@@ -16,7 +16,7 @@ from memconform.daemons.dialects import read_dialect
 from memconform.daemons.manifest import Manifest, Ready, Seed
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError, nearest
 from memconform.redaction import hide
 from memconform.tls import tls_context

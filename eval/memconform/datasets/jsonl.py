@@ -14,7 +14,7 @@ from memconform.datasets.invisible import comparable
 from memconform.datasets.question import Dataset, Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
-from memconform.validation import validation_faults
+from memconform.validation_faults import validation_faults
 
 _FAULTS_SHOWN = 5
 _MAX_FAULT = 500

@@ -10,7 +10,7 @@ from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import object_of
 from memconform.datasets.question import Question
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 class _Strict(BaseModel):

@@ -21,7 +21,7 @@ from memconform.datasets.registry import sample, shipped, shipped_folder
 from memconform.errors import UsageError, nearest
 from memconform.redaction import hide_credentials, masked_address
 from memconform.user_cache import downloads_folder
-from memconform.validation import validation_faults
+from memconform.validation_faults import validation_faults
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 _Text = Annotated[str, StringConstraints(min_length=1)]

@@ -13,11 +13,11 @@ from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.comparison import SCORE_TOLERANCE, group_by_answer
+from memconform.fuzzing.counterexample_search import Disagreement
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.program_runner import encode_body, fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTS, Call, Program, route
-from memconform.fuzzing.search import Disagreement
 
 _RULES = {
     "search": "core.search.repeatable",

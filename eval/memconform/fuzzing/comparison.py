@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 
 SCORE_TOLERANCE = 1.001e-9
 """Absolute tolerance of scores: one step of rounded scores (core.search.order). Sums in another

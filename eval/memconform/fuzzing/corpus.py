@@ -10,7 +10,7 @@ from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
-from memconform.fuzzing.answers import ProgramAnswer
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.programs import Call, Program
 from memconform.storage.sink import replacing
 

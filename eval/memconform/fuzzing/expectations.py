@@ -7,7 +7,7 @@ from typing import Any
 from memconform.conformance.pointer import MISSING, Missing
 from memconform.contract.problem import MEDIA_TYPE
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer, normalize_value
+from memconform.fuzzing.normalized_answer import ProgramAnswer, normalize_value
 from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
 from memconform.fuzzing.shape_checks import event_fault, response_fault

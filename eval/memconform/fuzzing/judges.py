@@ -8,10 +8,10 @@ from typing import Protocol
 
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.blame import blame, rank
 from memconform.fuzzing.comparison import AnswerDifference, all_differences, differing
 from memconform.fuzzing.expectations import ExpectedAnswer, expect
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.programs import Program
 from memconform.oracle.search import Providers
 

@@ -12,8 +12,8 @@ import httpx
 
 from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
+from memconform.fuzzing.normalized_answer import ProgramAnswer, normalize
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
 from memconform.tls import tls_context
 

@@ -13,19 +13,19 @@ from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
 from memconform.contract.wire import Profile
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError
 from memconform.fuzzing.corpus import Corpus
-from memconform.fuzzing.failures import FuzzTarget
-from memconform.fuzzing.judges import Judge, PeerJudge
-from memconform.fuzzing.programs import Program
-from memconform.fuzzing.search import (
+from memconform.fuzzing.counterexample_search import (
     DisagreementError,
     FuzzResult,
     Search,
     StoppedError,
 )
+from memconform.fuzzing.failures import FuzzTarget
+from memconform.fuzzing.judges import Judge, PeerJudge
+from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
 
 

@@ -9,9 +9,9 @@ from memconform.contract.ask import EVENTS
 from memconform.contract.documents import Listing, Stat
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import Problem
-from memconform.fuzzing.answers import ProgramAnswer, events
+from memconform.fuzzing.normalized_answer import ProgramAnswer, events
 from memconform.fuzzing.programs import route
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 
 def response_fault(name: str, answer: ProgramAnswer, detail: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from memconform.client.failures import CallError, CallTimeoutError, DaemonFailedError
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import DaemonError
 
 TIMEOUTS = "timeouts_in_a_row"

@@ -15,7 +15,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.contract.core import Brain, Ingested, IngestFile
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Daemon, RestartableDaemon, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, RestartableDaemon, SdkRunner
 from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import (

@@ -13,7 +13,7 @@ from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.core import Brain, Version
 from memconform.daemons.ports import listens
 from memconform.daemons.resources import process_tree
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import DaemonError
 from memconform.ingest.counts import wait_until_indexed
 from memconform.ingest.proof import AGAIN

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from memconform.errors import UsageError
 from memconform.llm.chat import Usage
 from memconform.llm.names import PROVIDERS, ModelName
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 NANO = 1_000_000_000
 """Money is counted in whole billionths of a dollar: sums of floats drift."""

@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from memconform.client.ask_stream import AskResult
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, DaemonFailedError
-from memconform.client.stream import AskResult
 from memconform.client.timings import Timings
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import SearchRequest, SearchResponse
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Corpus
 from memconform.ingest.monitor import DaemonMonitor

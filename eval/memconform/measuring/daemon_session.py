@@ -12,7 +12,7 @@ from memconform.contract.core import Version
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.limits import explained
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor

@@ -5,7 +5,7 @@ from contextlib import suppress
 from memconform.client.failures import CallError, DaemonFailedError
 from memconform.contract.core import Filters, SearchRequest
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain

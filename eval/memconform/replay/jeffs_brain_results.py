@@ -17,7 +17,7 @@ from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
 from memconform.replay.records import JudgeVerdict, LmeQuestion
 from memconform.stats.stored_figures import is_same_figure
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 RUNNER = "jeffs-brain"
 

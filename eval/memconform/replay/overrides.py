@@ -13,7 +13,7 @@ from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.replay.records import JudgeVerdict, LmeQuestion, LmeResult
 from memconform.storage.append_only import append_lines, is_cut
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 OVERRIDE_SCHEMA: Literal["memconform/lme-override@1"] = "memconform/lme-override@1"
 FILE_NAME = "overrides.jsonl"

@@ -10,7 +10,7 @@ from typing import Literal
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import RankBy
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.question import Question
 from memconform.measuring.daemon_session import daemon_identity
 from memconform.replay.agent import Agent

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from memconform.client.failures import CallError
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.datasets.question import Question
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.llm.accounting import CallTotals

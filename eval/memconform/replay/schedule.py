@@ -12,7 +12,6 @@ from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.records import Failure
 from memconform.replay.answers import Answering, RecordSource, unmeasured
-from memconform.replay.comparison import compare_sdks
 from memconform.replay.controls import ControlRecords
 from memconform.replay.events import (
     BrainIndexed,
@@ -30,6 +29,7 @@ from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import LmeQuestion, LmeResult
 from memconform.replay.report_builder import ReplayResultBuilder
 from memconform.replay.retrieval import PartRetrieval
+from memconform.replay.sdk_agreement import compare_sdks
 from memconform.stats.paired_comparison import ParityVerdict
 from memconform.storage.sink import replacing
 

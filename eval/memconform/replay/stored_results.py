@@ -14,7 +14,7 @@ from memconform.scoring.accuracy import Accuracy, QaScores, qa_scores
 from memconform.stats.stored_figures import is_same_figure
 from memconform.storage.folders import ROW_MARK, result_files, split_reference
 from memconform.storage.result_file import schema_of
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _PREFIX, _SUFFIX = "result-", ".json"
 _FAMILY, _, _VERSION = RESULT_SCHEMA.rpartition("@")

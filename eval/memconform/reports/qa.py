@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
+from memconform.bench.qa.authors_log import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
     AnswerFile,
     OfficialFigures,

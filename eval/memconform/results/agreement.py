@@ -12,8 +12,8 @@ from memconform.results.divergence import (
     largest_gap,
     ranking_difference,
 )
-from memconform.runs.result_file import read_questions
 from memconform.runs.results import QuestionResult
+from memconform.runs.stored_run import read_questions
 
 _SHOWN = 5
 

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import UsageError, nearest
-from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
+from memconform.runs.stored_run import read_questions, read_summary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.stored_figures import ExactMean, is_same_figure
 from memconform.storage.folders import ROW_MARK, find_result
 from memconform.storage.result_file import require_result_of_run
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),

@@ -28,7 +28,7 @@ from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_head, read_lines
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _Report = TypeVar("_Report", bound=Record)
 _Line = TypeVar("_Line", bound=Record)

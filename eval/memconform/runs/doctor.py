@@ -13,7 +13,7 @@ from memconform.client.recorder import record_exchanges
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import TERM_GRACE_SECONDS
-from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, Progress, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.errors import DaemonError, MemconformError
 from memconform.runs.doctor_checks import LIST_BRAINS, Check, Checks, RefutedClaimError

@@ -13,7 +13,7 @@ from memconform.contract.core import IngestFile, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, mode_name
-from memconform.daemons.runner import Daemon, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, SdkRunner
 from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.documents import Document, InMemoryCorpus
@@ -22,7 +22,7 @@ from memconform.measuring.daemon_session import read_version
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.runs.preflight import auto_claim
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _WORDS = (
     ("lamp", "The harbour lamp is lit by Ilse at dusk."),

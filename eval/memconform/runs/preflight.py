@@ -8,7 +8,7 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
 from memconform.contract.core import Brain, SearchRequest
 from memconform.contract.wire import UNCONFIRMED, Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
 from memconform.ingest.verification import IndexVerifier

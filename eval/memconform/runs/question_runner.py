@@ -25,7 +25,7 @@ from memconform.ingest.verification import IndexVerifier
 from memconform.measuring.daemon_session import DaemonSession
 from memconform.measuring.engine import Measurement
 from memconform.measuring.scenario import Scenario, ScenarioResponse
-from memconform.measuring.search import retrieve, retrieved_text
+from memconform.measuring.search_scenario import retrieve, retrieved_text
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact

@@ -13,10 +13,10 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import merged_tables
-from memconform.contract.gaps import gaps
+from memconform.contract.missing_keys import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, RankBy
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 
 
 @dataclass(frozen=True, slots=True)

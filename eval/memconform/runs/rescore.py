@@ -25,9 +25,9 @@ from memconform.runs.journal import Header, Journal, read_attempts
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
 from memconform.runs.result_builder import ResultBuilder
-from memconform.runs.result_file import read_summary
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
+from memconform.runs.stored_run import read_summary
 from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Score, Scorer

@@ -12,7 +12,7 @@ from memconform.concurrency import interruption, is_cancelled
 from memconform.contract.core import Version
 from memconform.contract.wire import Mode
 from memconform.daemons.limits import allow_files, explained
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import upstream_of
 from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError, UsageError

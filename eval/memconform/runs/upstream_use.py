@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated
 from memconform.printing.plurals import plural

@@ -36,7 +36,7 @@ from memconform.upstream.records import RecordedRequest, Records
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
 from memconform.upstream.search_agent import is_searching, next_reply
 from memconform.upstream.vector_answers import embeddings, ollama_embeddings, rerank
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")
 _POLL_SECONDS = 0.02

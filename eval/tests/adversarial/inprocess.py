@@ -11,7 +11,7 @@ from pathlib import Path
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select

@@ -12,7 +12,7 @@ import pytest
 
 from memconform.bench.raw_http import serving
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.runs.events import RunFinished
 from memconform.runs.results import RunResult

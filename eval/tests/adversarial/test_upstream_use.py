@@ -18,7 +18,7 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest_runner import ManagedDaemon
 from memconform.daemons.ports import Address
 from memconform.daemons.resources import Resources, Sampler
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.printing.errors import render_error
 from memconform.runs.events import RunFinished, RunHalted

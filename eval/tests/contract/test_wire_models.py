@@ -19,7 +19,7 @@ from memconform.contract.core import (
 )
 from memconform.contract.problem import Problem
 from memconform.contract.wire import Mode, Response
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
 _TRACE = {

@@ -19,7 +19,7 @@ from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 
 _BRAIN = re.compile(r"/v1/brains/([^/]+)(/.*)?")
 

@@ -11,7 +11,7 @@ import httpx
 
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from tests.clients import client_of
 from tests.integration.serving import CHECKOUT
 

@@ -14,7 +14,7 @@ import httpx
 from httpx_sse import EventSource
 
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import ExitCode
 from tests.clients import client_of

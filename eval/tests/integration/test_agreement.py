@@ -15,7 +15,7 @@ import pytest
 from httpx_sse import EventSource
 
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, Document, ReferenceAnswers

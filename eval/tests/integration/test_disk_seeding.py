@@ -11,7 +11,7 @@ from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode
 from memconform.daemons.manifest import Manifest, Seed, load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document, InMemoryCorpus

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.replay.brain import BrainFile, BrainKey, read_brain
 from tests.clients import client_of
 from tests.conftest import Ended

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from memconform.bench.qa.official import official_figures, official_lines
+from memconform.bench.qa.authors_log import official_figures, official_lines
 from memconform.datasets.answer_keys import AnswerKey, read_answer_key
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.locomo import CATEGORIES

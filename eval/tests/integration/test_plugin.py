@@ -12,7 +12,7 @@ import sys
 from contextlib import asynccontextmanager
 
 from memconform.daemons.process import DaemonProcess
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 
 
 class Running:

@@ -16,7 +16,7 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
 from memconform.daemons.ports import is_open
 from memconform.daemons.resources import RUN_ID_VARIABLE
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.errors import DaemonError
 from tests.conftest import CHECKOUT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memconform.reports.html.views import repeat_command
-from memconform.runs.result_file import read_summary
+from memconform.runs.stored_run import read_summary
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]

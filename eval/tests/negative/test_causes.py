@@ -15,7 +15,7 @@ from memconform.conformance.findings import findings, known_list
 from memconform.conformance.known import KnownFailure, load_known, stale_causes
 from memconform.conformance.results import Check, Result, SdkResult
 from memconform.conformance.suite import SdkFinished, conform
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode
 

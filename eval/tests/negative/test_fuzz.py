@@ -19,11 +19,11 @@ from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.suite import brain_id
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.fuzzing.case_file import case_file
+from memconform.fuzzing.configuration_probe import probe
+from memconform.fuzzing.counterexample_search import Disagreement
 from memconform.fuzzing.judges import OracleJudge
-from memconform.fuzzing.probe import probe
-from memconform.fuzzing.search import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 from tests.conftest import CHECKOUT
 

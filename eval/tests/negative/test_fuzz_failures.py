@@ -17,11 +17,11 @@ import pytest
 from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
 from memconform.fuzzing import failures, program_runner
-from memconform.fuzzing.answers import ProgramAnswer
+from memconform.fuzzing.counterexample_search import FuzzResult
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.program_runner import ProgramRunner
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.search import FuzzResult
 from memconform.fuzzing.session import find_disagreement
 from tests.conftest import Ended
 

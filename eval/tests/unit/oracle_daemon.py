@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.expectations import nearest_answer, option_of
 from memconform.fuzzing.failures import FuzzTarget
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, RESTARTED, RESTARTS, Call, Program
 from memconform.oracle.daemon import OracleDaemon

@@ -13,9 +13,10 @@ from memconform.bench.answering.report_builder import AnswerReportBuilder
 from memconform.bench.qa.plan import AnswerSelection, QaPlan, RubricRun
 from memconform.bench.qa.records import Judgement
 from memconform.bench.qa.report_builder import QaReportBuilder
-from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answers
+from memconform.bench.wmb.plan import WmbPlan
 from memconform.bench.wmb.records import WmbVerdict
 from memconform.bench.wmb.report_builder import WmbReportBuilder
+from memconform.bench.wmb.stored_answers import memories_digest, read_stored_answers
 from memconform.datasets.answer_keys import AnswerKey, Suite
 from memconform.datasets.hypotheses import read_hypotheses
 from memconform.datasets.locomo import conversation_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from memconform.bench.qa.official import official_figures, substring_labels
+from memconform.bench.qa.authors_log import official_figures, substring_labels
 from memconform.bench.qa.plan import QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import (
     Judgement,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from memconform.bench.records import BenchReport, QueryRecord
-from memconform.bench.wmb.plan import run_record_of
 from memconform.bench.wmb.records import LostQuestion, WmbIndex, WmbRun
+from memconform.bench.wmb.stored_answers import run_record_of
 from memconform.datasets.wmb import question_of
 from memconform.datasets.wmb_answers import NO_RESULT, ORIGIN, RowOrigin, answers_digest
 from memconform.datasets.wmb_names import Part

@@ -5,9 +5,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 from memconform.bench.verdict_journal import journaled, read_verdicts
-from memconform.bench.wmb.plan import WmbPlan, memories_digest
+from memconform.bench.wmb.plan import WmbPlan
 from memconform.bench.wmb.records import WmbJournalHeader, WmbSettings, WmbVerdict
 from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
+from memconform.bench.wmb.stored_answers import memories_digest
 from memconform.datasets.question import Question
 from memconform.scoring.engine import ScoringEngine, ScoringTask
 from memconform.scoring.judge.records import votes_of

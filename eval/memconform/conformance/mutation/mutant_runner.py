@@ -17,7 +17,7 @@ from memconform.daemons.manifest import Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManagedDaemon, ManifestRunner
 from memconform.daemons.ports import bracketed, loopback_host
 from memconform.daemons.process import DaemonProcess
-from memconform.daemons.runner import Daemon, Launch, Progress, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, Progress, SdkRunner
 from memconform.daemons.tasks import finish
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, UsageError

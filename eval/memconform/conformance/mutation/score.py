@@ -20,7 +20,7 @@ from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
 

@@ -29,7 +29,7 @@ from memconform.storage.folders import (
     split_reference,
 )
 from memconform.storage.result_file import has_lines, read_head, require_result_of_run, schema_of
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 ONE_DOCUMENT: dict[str, type[BaseModel]] = {
     BENCH_SCHEMA: BenchReport,

@@ -32,7 +32,7 @@ from memconform.scoring.judge.records import ErrorRate, Group
 from memconform.scoring.judge.rubric import settled_if_blank
 from memconform.stats.prevalence import is_better_than_chance
 from memconform.storage.sink import replacing, unwritable
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 CALIBRATION_SCHEMA: Literal["memconform/calibration@1"] = "memconform/calibration@1"
 

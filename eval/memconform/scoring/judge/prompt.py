@@ -11,7 +11,7 @@ from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.llm.replies import decode_reply
 from memconform.records import Record
 from memconform.scoring.statuses import PASS_THRESHOLD
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 PROMPT_VERSION: Final = "judge-1"
 """Changed with every change of the wording: cached replies and calibrations are of a version."""

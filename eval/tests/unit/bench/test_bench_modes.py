@@ -23,7 +23,7 @@ from memconform.cli.bench_plan import PreparedBench, plan_bench
 from memconform.cli.bench_systems import daemon_system
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError
 from memconform.ingest import indexing_time, monitor

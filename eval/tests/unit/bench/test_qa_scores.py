@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from memconform.bench.qa.official import (
+from memconform.bench.qa.authors_log import (
     ACCEPTED_MODEL,
     log_rows,
     official_figures,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memconform.bench.wmb.plan import StoredAnswers, WmbPlan, read_stored_answers
+from memconform.bench.wmb.plan import WmbPlan
+from memconform.bench.wmb.stored_answers import StoredAnswers, read_stored_answers
 from memconform.datasets.errata import shipped_errata
 from memconform.datasets.wmb import by_category, question_of, read_wmb, read_wmb_key
 from memconform.datasets.wmb_answers import ORIGIN

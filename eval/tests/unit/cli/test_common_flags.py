@@ -82,7 +82,7 @@ def test_every_report_can_be_printed_and_every_result_goes_to_a_folder() -> None
 @markdown
 @quiet
 def _verb(json_file: str | None, markdown: str | None, *, quiet: bool) -> None:
-    from memconform.cli.targets import json_target, text_target  # noqa: PLC0415 - as commands do
+    from memconform.cli.output_files import json_target, text_target  # noqa: PLC0415 - as commands do
 
     echo("for people")
     SafeConsole().print("a table")

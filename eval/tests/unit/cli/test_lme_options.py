@@ -13,7 +13,7 @@ from memconform.cli.lme_models import replay_models
 from memconform.cli.lme_options import LmeOptions
 from memconform.cli.lme_plan import read_data, retrieval_settings
 from memconform.cli.lme_ports import port_of, require_ports
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.budget import Ledger
 from memconform.llm.session import CallPolicy, LlmSession

@@ -13,7 +13,7 @@ from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_fi
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.errors import DaemonError, ExitCode, UsageError
 
 _ALL = (Mode.AUTO, Mode.BM25, Mode.HYBRID, Mode.HYBRID_RERANK)

@@ -8,7 +8,7 @@ import pytest
 
 from memconform.cli import run_plan
 from memconform.cli.run import RunOptions
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from memconform.client.ask_stream import AskStream
 from memconform.client.failures import DaemonFailedError
-from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest, Done
 from memconform.contract.core import SearchResponse
 from memconform.contract.dialect import Dialect

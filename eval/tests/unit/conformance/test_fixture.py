@@ -13,7 +13,7 @@ from memconform.conformance.case import DaemonSettings
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import Daemon
+from memconform.daemons.sdk_runner import Daemon
 from tests.conftest import CHECKOUT
 
 

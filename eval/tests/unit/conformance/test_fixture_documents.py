@@ -14,7 +14,7 @@ from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.suite import SdkFinished, brain_id, conform
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from tests.fakes.degenerate import Degeneracy, DegenerateDaemon, DegenerateRunner
 
 pytestmark = [

@@ -18,7 +18,7 @@ from memconform.conformance.catalog import catalog
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 
 _CASES = """

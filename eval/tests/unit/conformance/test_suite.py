@@ -16,7 +16,7 @@ from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 
 
 class _Daemon:

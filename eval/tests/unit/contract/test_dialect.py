@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_snake
 
 from memconform.bench.raw_http import serving
+from memconform.client.ask_stream import AskStream
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.messages import read_message
-from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, SearchResponse, Tuning
 from memconform.contract.dialect import Dialect, Operation
@@ -25,7 +25,7 @@ from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_objects import OBJECTS, loosened
 from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
-from memconform.contract.gaps import gaps
+from memconform.contract.missing_keys import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, is_unknowable
 from memconform.daemons.dialects import load_dialect, shipped_dialects

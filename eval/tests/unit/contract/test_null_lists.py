@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.bench.records import QueryRecord
 from memconform.bench.rows import row
+from memconform.client.ask_stream import AskStream
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.messages import read_message
-from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest, Retrieve
 from memconform.contract.core import SearchRequest, SearchResponse
 from memconform.contract.dialect import Dialect

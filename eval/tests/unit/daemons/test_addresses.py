@@ -22,7 +22,7 @@ from memconform.daemons.ports import (
 )
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.readiness import await_ready
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.errors import DaemonError
 
 _ALL = "0.0.0.0"  # noqa: S104 - what a daemon may announce

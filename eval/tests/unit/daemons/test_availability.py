@@ -8,7 +8,7 @@ import pytest
 
 from memconform.daemons import availability
 from memconform.daemons.availability import as_built
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError
 from tests.conftest import WAIT_SECONDS
 

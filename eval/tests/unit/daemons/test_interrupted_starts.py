@@ -17,7 +17,7 @@ from memconform.daemons.manifest import Manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import RUN_ID_VARIABLE, end_strays
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.daemons.tasks import finish, run_together
 from memconform.errors import DaemonError
 from tests.waiting import wait_until

@@ -15,7 +15,7 @@ from memconform.daemons import limits
 from memconform.daemons.build import ensure_built
 from memconform.daemons.manifest import Build, Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.measuring.daemon_session import daemon_session
 from memconform.runs.events import Event, RunFinished, RunHalted

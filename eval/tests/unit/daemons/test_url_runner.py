@@ -8,7 +8,7 @@ from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.client.timings import Timeouts
 from memconform.contract.names import Mode, Profile
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import Launch
+from memconform.daemons.sdk_runner import Launch
 from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select

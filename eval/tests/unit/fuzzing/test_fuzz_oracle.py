@@ -13,14 +13,14 @@ import yaml
 from memconform.conformance.case import Case
 from memconform.contract.wire import Profile
 from memconform.errors import UsageError
-from memconform.fuzzing import search
-from memconform.fuzzing.answers import ProgramAnswer
+from memconform.fuzzing import counterexample_search
 from memconform.fuzzing.case_file import case_file, curl_lines
 from memconform.fuzzing.corpus import Corpus, from_json, read_programs, to_json, write_program
+from memconform.fuzzing.counterexample_search import Disagreement, FuzzResult
 from memconform.fuzzing.failures import FuzzTarget
 from memconform.fuzzing.judges import Finding, OracleJudge
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.programs import BRAIN, Call, Program, document
-from memconform.fuzzing.search import Disagreement, FuzzResult
 from memconform.fuzzing.session import find_disagreement
 from memconform.oracle.search import Providers
 from tests.unit.oracle_daemon import Defect, OracleRunner, answers
@@ -269,7 +269,7 @@ def test_an_ignored_filter_is_no_fault_of_the_terms(mode: str, query: str, rule:
 
 def _find(monkeypatch: pytest.MonkeyPatch, defect: Defect, **more: Any) -> FuzzResult:
     monkeypatch.setattr(OracleRunner, "defect", staticmethod(defect))
-    monkeypatch.setattr(search, "ProgramRunner", OracleRunner)
+    monkeypatch.setattr(counterexample_search, "ProgramRunner", OracleRunner)
     options: dict[str, Any] = {"examples": 300, "seed_value": 1} | more
     return find_disagreement(
         {"sdk": options.pop("target", FuzzTarget("http://sdk"))},

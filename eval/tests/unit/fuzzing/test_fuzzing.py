@@ -23,16 +23,16 @@ from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.variables import substitute
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
-from memconform.daemons.runner import Launch, SdkRunner
-from memconform.fuzzing import search
-from memconform.fuzzing.answers import ProgramAnswer, normalize
+from memconform.daemons.sdk_runner import Launch, SdkRunner
+from memconform.fuzzing import counterexample_search
 from memconform.fuzzing.case_file import case_file
 from memconform.fuzzing.comparison import AnswerDifference, compare_answers, group_by_answer
+from memconform.fuzzing.counterexample_search import Disagreement
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.judges import PeerJudge
+from memconform.fuzzing.normalized_answer import ProgramAnswer, normalize
 from memconform.fuzzing.pools import TEXTS
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.search import Disagreement
 from memconform.fuzzing.session import find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import chains, programs
 from memconform.oracle.daemon import OracleDaemon
@@ -401,7 +401,7 @@ class _LosesOneBrain:
 
 
 def test_a_daemon_that_is_lost_once_is_not_an_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "ProgramRunner", _LosesOneBrain)
+    monkeypatch.setattr(counterexample_search, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
         find_disagreement(
             {name: FuzzTarget(f"http://{name}") for name in ("good", "bad")},
@@ -430,11 +430,11 @@ class _DisagreesOnSearch:
 def test_calls_that_hypothesis_leaves_in_a_program_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search, "ProgramRunner", _DisagreesOnSearch)
+    monkeypatch.setattr(counterexample_search, "ProgramRunner", _DisagreesOnSearch)
     targets = {name: FuzzTarget(f"http://{name}") for name in ("one", "two")}
-    state = search.Search(targets, PeerJudge(), lambda: None, threading.Event())
+    state = counterexample_search.Search(targets, PeerJudge(), lambda: None, threading.Event())
     calls = [Call(name, "GET", "/") for name in ("brain", "search", "brain", "brains", "search")]
-    with contextlib.suppress(search.DisagreementError):
+    with contextlib.suppress(counterexample_search.DisagreementError):
         state.run_example(Program(tuple(calls)))
 
     state.drop_calls()
@@ -449,18 +449,18 @@ def test_calls_are_dropped_before_a_program_counts_as_shrunk(
 ) -> None:
     steps: list[str] = []
 
-    def recorded(name: str) -> Callable[[search.Search], None]:
-        method = getattr(search.Search, name)
+    def recorded(name: str) -> Callable[[counterexample_search.Search], None]:
+        method = getattr(counterexample_search.Search, name)
 
-        def call(state: search.Search) -> None:
+        def call(state: counterexample_search.Search) -> None:
             steps.append(name)
             method(state)
 
         return call
 
-    monkeypatch.setattr(search, "ProgramRunner", _DisagreesOnSearch)
+    monkeypatch.setattr(counterexample_search, "ProgramRunner", _DisagreesOnSearch)
     for name in ("drop_calls", "finish_shrinking"):
-        monkeypatch.setattr(search.Search, name, recorded(name))
+        monkeypatch.setattr(counterexample_search.Search, name, recorded(name))
     found = find_disagreement(
         {name: FuzzTarget(f"http://{name}") for name in ("one", "two")},
         {Profile.CORE},

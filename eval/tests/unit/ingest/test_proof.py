@@ -11,7 +11,7 @@ from memconform.bench.raw_http import RawExchange, serving
 from memconform.client.client import ContractClient
 from memconform.contract.core import Ingested
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.daemons.url_runner import RunningDaemon
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest import proof

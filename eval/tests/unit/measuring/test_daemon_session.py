@@ -13,7 +13,7 @@ from memconform.bench.raw_http import serving
 from memconform.client.client import ContractClient
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, ResultsError
 from memconform.ingest import monitor

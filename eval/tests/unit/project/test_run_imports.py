@@ -27,7 +27,7 @@ _ROOMS = {
         "stats",
         "storage",
     ),
-    *("tls", "upstream", "user_cache", "validation"),
+    *("tls", "upstream", "user_cache", "validation_faults"),
 }
 _UNUSED = {
     *("memconform.reports.html", "memconform.reports.overview", "memconform.reports.parity"),

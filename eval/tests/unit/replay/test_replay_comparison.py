@@ -16,10 +16,10 @@ from memconform.errors import ExitCode, UsageError
 from memconform.ingest.records import IndexVerified
 from memconform.measuring.requirements import require_complete
 from memconform.replay.arbitration import _kappa
-from memconform.replay.comparison import compare_sdks
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.records import HitRecord, LmeParity, ReplayJournalHeader, ReplayRetrieval
+from memconform.replay.sdk_agreement import compare_sdks
 from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.lme_results import question, result_of
 

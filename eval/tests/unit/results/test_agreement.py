@@ -11,8 +11,8 @@ from memconform.reports.machine import agreement_banner
 from memconform.reports.matrix import show_matrix
 from memconform.results.agreement import Agreement, compare_rankings
 from memconform.results.divergence import ranking_difference
-from memconform.runs.result_file import read_questions, read_summary
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
+from memconform.runs.stored_run import read_questions, read_summary
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing

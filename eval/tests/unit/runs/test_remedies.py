@@ -9,7 +9,7 @@ import pytest
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.runs.preflight import verify_claims
 from memconform.runs.remedies import Remedy, flag_remedy, mode_remedy, remedies, toml

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from memconform.errors import UsageError
 from memconform.records import Failure
 from memconform.results.loaded_runs import LoadedRun
-from memconform.runs.result_file import read_questions
 from memconform.runs.results import (
     Attempt,
     CallTimings,
@@ -21,6 +20,7 @@ from memconform.runs.results import (
     RankedChunk,
     RunSummary,
 )
+from memconform.runs.stored_run import read_questions
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 
 _TIMINGS = CallTimings(first_byte=1.0, first_event=None, first_delta=None, done=2.0)

@@ -8,7 +8,7 @@ from memconform.errors import DaemonError
 from memconform.reports.console import ConsoleReport
 from memconform.runs.events import AskingStarted, Event, RunFinished, RunHalted, RunStarted
 from memconform.runs.highlights import Highlights
-from memconform.runs.result_file import read_summary
+from memconform.runs.stored_run import read_summary
 from tests.run_results import question, write_run
 
 _DIED = RunHalted(DaemonError("the daemon died", code="daemon_died"))

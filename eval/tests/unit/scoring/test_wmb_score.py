@@ -11,7 +11,8 @@ import pytest
 
 from memconform.bench.records import BenchSettings, QueryRecord
 from memconform.bench.wmb.answers_file import answer_row
-from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answers
+from memconform.bench.wmb.plan import WmbPlan
+from memconform.bench.wmb.stored_answers import memories_digest, read_stored_answers
 from memconform.datasets.files import PieceReader
 from memconform.datasets.question import Question
 from memconform.datasets.wmb import read_wmb_key

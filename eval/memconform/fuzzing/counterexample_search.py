@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.blame import rank
 from memconform.fuzzing.comparison import AnswerDifference
 from memconform.fuzzing.corpus import Corpus
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.judges import Finding, Judge
+from memconform.fuzzing.normalized_answer import ProgramAnswer
 from memconform.fuzzing.program_runner import ProgramRunner
 from memconform.fuzzing.programs import RESTARTS, Program
 

@@ -7,7 +7,7 @@ import httpx
 
 from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.fuzzing.failures import FuzzTarget
 from memconform.fuzzing.programs import document

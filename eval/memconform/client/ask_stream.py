@@ -24,7 +24,7 @@ from memconform.contract.reported_failure import failure_in
 from memconform.contract.strict_json import RepeatedKeyError
 from memconform.contract.text import is_visible
 from memconform.contract.wire import RankBy
-from memconform.validation import first_fault
+from memconform.validation_faults import first_fault
 
 _SHOWN_CHARACTERS = 200
 """How much is quoted of an error event that violates the contract's schema."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from memconform.client.ask_stream import AskResult, AskStream
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
-from memconform.client.stream import AskResult, AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.wire import Mode
 
