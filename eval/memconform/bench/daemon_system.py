@@ -154,7 +154,7 @@ class _RunningDaemon:
                 chunks=records[0].chunks,
                 vectors=records[0].vectors,
                 ingest_ms=max(each.took_ms for each in records),
-                disk_bytes=await asyncio.to_thread(_size, self.session.launch.state)
+                disk_bytes=await asyncio.to_thread(size_of_folder, self.session.launch.state)
                 if self.session.daemon.process
                 else None,
             )
@@ -191,7 +191,7 @@ class _RunningDaemon:
         return proven
 
 
-def _size(folder: Path) -> int:
+def size_of_folder(folder: Path) -> int:
     """Total bytes of the files below a folder; files that vanish meanwhile are skipped.
 
     `Path.rglob` remembers every path that it yields: 59 MB for the documents of WMB-100K.

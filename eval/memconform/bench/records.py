@@ -254,6 +254,31 @@ class Row(Record):
     """Measured queries that the system's own reader did not answer, with `--answers`."""
 
 
+class SystemBehaviour(Record):
+    """What a system behind an adapter was seen to do. All of it is honest, and a finding."""
+
+    sent: int
+    """Items that were stored."""
+    probed: int
+    """Items that were searched for by their own words."""
+    found: int
+    """How many of these were among the first ten hits."""
+    hits: int
+    """Hits of all questions."""
+    rewritten: int
+    """How many of these have another text than the item, or no id and the text of no item."""
+    searches: int
+    """Questions that were searched for."""
+    short: int
+    """How many of these had fewer hits of items than were asked for and exist."""
+    repeated: int
+    """Searches that were made again."""
+    changed: int
+    """How many of these then ranked otherwise."""
+    leaks: int
+    """Searches with an item that was stored for another user; they are not measured."""
+
+
 class SystemRecord(Record):
     """A system and the resources it used."""
 
@@ -271,6 +296,8 @@ class SystemRecord(Record):
     ready_ms: float | None = None
     rss_peak_bytes: int | None = None
     cpu_seconds: float | None = None
+    behaviour: SystemBehaviour | None = None
+    """Null for a system whose index is proven, and in older results."""
 
 
 class SystemReport(SystemRecord):

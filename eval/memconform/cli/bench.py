@@ -95,8 +95,11 @@ _LIMITS = "Limits and timeouts"
     "--system",
     group=DAEMONS,
     multiple=True,
-    type=click.Choice(BASELINES),
-    help="Baseline algorithm to measure beside the SDKs. May be given several times.",
+    type=REFERENCE,
+    metavar="NAME|PATH",
+    help="System to measure beside the SDKs: a memory system behind an adapter, by its name or the"
+    f" path of a system.toml, all of these (`all`), or a baseline ({', '.join(BASELINES)}). May be"
+    " given several times.",
 )
 @option(
     "--log",

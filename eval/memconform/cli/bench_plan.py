@@ -16,8 +16,10 @@ from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.bench_systems import (
+    build_adapters,
     build_runners,
     daemon_system,
+    find_adapters,
     open_baselines,
     read_logs,
     require_known_builds,
@@ -92,6 +94,7 @@ async def plan_bench(
     benchmark = _benchmark(options)
     _add_keys(options, benchmark)
     logs = read_logs(options)
+    programs = find_adapters(options)
     selection = _selection(options)
     chosen = None
     if options.index == "category":
@@ -126,7 +129,7 @@ async def plan_bench(
     baselines = open_baselines(options, benchmark, variables)
     require_exportable(
         options.export,
-        rows=len(runners) * len(strategies) + len(baselines) + len(logs),
+        rows=len(runners) * len(strategies) + len(baselines) + len(logs) + len(programs),
         format_name=benchmark.format.name,
     )
     if journal is not None:
@@ -134,7 +137,14 @@ async def plan_bench(
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
     daemons = [daemon_system(options, runner, strategies, headers, folder) for runner in runners]
-    systems: tuple[System, ...] = (*daemons, *baselines, *logs, *adapters(folder.path))
+    measured = await build_adapters(options, programs, folder.path, progress)
+    systems: tuple[System, ...] = (
+        *daemons,
+        *measured,
+        *baselines,
+        *logs,
+        *adapters(folder.path),
+    )
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from memconform.adapters.manifest import AdapterProgram, known_systems, load_system
+from memconform.bench.adapter_system import AdapterSystem
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.log_system import LogSystem
 from memconform.bench.retrieval_log import read_log
@@ -19,7 +21,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark
-from memconform.errors import UsageError
+from memconform.errors import UsageError, nearest
 from memconform.storage.folders import RunFolder
 
 _LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -53,7 +55,8 @@ def open_baselines(
 ) -> list[System]:
     """The baselines of `--system`."""
     embedder = embedder_for(options, variables)
-    if not options.system:
+    names = [name for name in dict.fromkeys(options.system) if name in BASELINES]
+    if not names:
         return []
     from memconform.bench.baselines import baseline_system  # noqa: PLC0415 - numpy, 18 MiB
 
@@ -65,7 +68,63 @@ def open_baselines(
             options.query_prefix or "",
             official_items=_has_official_items(options, benchmark),
         )
-        for name in dict.fromkeys(options.system)
+        for name in names
+    ]
+
+
+def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
+    """The systems of `--system` that have an adapter.
+
+    Raises:
+        UsageError: `unknown_system`, or as `load_system`.
+    """
+    known = known_systems(working_folder())
+    programs: dict[str, AdapterProgram] = {}
+    for reference in options.system:
+        if reference in BASELINES:
+            continue
+        path = Path(reference)
+        if reference == ALL:
+            paths = list(known.values())
+        elif reference in known:
+            paths = [known[reference]]
+        elif path.exists():
+            paths = [path]
+        else:
+            names = (ALL, *BASELINES, *known)
+            raise UsageError(
+                f"no system {reference!r}",
+                code="unknown_system",
+                hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
+            )
+        for each in paths:
+            program = load_system(each)
+            if programs.setdefault(program.manifest.name, program).folder != program.folder:
+                raise UsageError(
+                    f"two systems are called {program.manifest.name}",
+                    code="one_name_twice",
+                    hint="change `name` in one system.toml",
+                )
+    return list(programs.values())
+
+
+async def build_adapters(
+    options: BenchOptions,
+    programs: Sequence[AdapterProgram],
+    folder: Path,
+    progress: Progress,
+) -> list[AdapterSystem]:
+    """The systems of programs, whose packages are installed once."""
+    return [
+        AdapterSystem(
+            program,
+            await program.interpreter(progress),
+            folder / program.manifest.name,
+            f"{folder.name}-{program.manifest.name}",
+            scripted=options.upstream == "scripted",
+            embed_model=options.embed_model or "",
+        )
+        for program in programs
     ]
 
 

@@ -34,11 +34,11 @@ def known_sdks(folder: Path) -> dict[str, Path]:
     Raises:
         UsageError: `config_invalid` if memconform.toml is invalid.
     """
-    manifests = sorted(_sdks_folder(folder).glob("*/sdk.toml"))
+    manifests = sorted(sdks_folder(folder).glob("*/sdk.toml"))
     return {path.parent.name: path for path in manifests} | _from_user_file(folder / USER_FILE)
 
 
-def _sdks_folder(folder: Path) -> Path:
+def sdks_folder(folder: Path) -> Path:
     """`sdks/` of the checkout that contains `folder`, else of the one that contains this file."""
     folders = (folder.resolve(), *folder.resolve().parents, Path(__file__).parents[3])
     for candidate in folders:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from memconform.bench.records import AboveCeiling, BenchReport, Row
+from memconform.bench.records import AboveCeiling, BenchReport, Row, SystemBehaviour
 from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
@@ -34,6 +34,11 @@ def footnotes(report: BenchReport) -> list[str]:
         for system in report.systems
         if system.official_items
     ]
+    lines += [
+        _behaviour_note(system.name, system.behaviour)
+        for system in report.systems
+        if system.behaviour is not None
+    ]
     lines += _chance_notes(report)
     lines += _rank_notes(report)
     lines += _errata_notes(report)
@@ -52,6 +57,17 @@ def footnotes(report: BenchReport) -> list[str]:
             " of sequential searches against a server that answers at once)"
         )
     return lines
+
+
+def _behaviour_note(name: str, seen: SystemBehaviour) -> str:
+    """What a system behind an adapter was seen to do."""
+    return (
+        f"{name}: {seen.found:,} of {plural(seen.probed, 'item', spec=',')} found by their own"
+        f" words, {seen.rewritten:,} of {plural(seen.hits, 'hit', spec=',')} rewritten,"
+        f" {seen.short:,} of {plural(seen.searches, 'ranking', spec=',')} shorter than asked for,"
+        f" {seen.changed:,} of {seen.repeated:,} changed when repeated, {seen.leaks:,} with an item"
+        " of another user"
+    )
 
 
 def _row_notes(row: Row) -> Iterator[str]:

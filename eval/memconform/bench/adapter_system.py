@@ -1,0 +1,313 @@
+"""A memory system behind an adapter, as a system of a bench.
+
+Such a system may rank approximately, cut by a threshold, drop duplicates or rewrite texts: all of
+that is honest, and a finding. So its index is not proven; what it does becomes figures.
+"""
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memconform.adapters.connection import AdapterConnection, adapter_process
+from memconform.adapters.manifest import AdapterProgram
+from memconform.bench.daemon_system import size_of_folder
+from memconform.bench.records import IndexRecord, SystemBehaviour, SystemRecord
+from memconform.bench.strategy import Strategy
+from memconform.bench.system import Index, RunningSystem, SearchResult
+from memconform.bench.tasks import Task
+from memconform.client.failures import CallError, ContractViolatedError
+from memconform.contract.wire import Mode
+from memconform.daemons.environment import BASE, shell_variables
+from memconform.daemons.resources import Sampler
+from memconform.daemons.upstream import scripted_upstream
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.errors import DaemonError
+from memconform.measuring.observation import Observation
+from memconform.storage.folders import DaemonFolder
+
+_BATCH = 50
+"""Items of one call of `store`."""
+_PROBES = 30
+"""Items of each haystack that are searched for by their own words."""
+_PROBE_DEPTH = 10
+_REPEATED = 5
+"""Searches of each haystack that are made twice."""
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "ANONYMIZED_TELEMETRY": "False",
+    # Nothing listens there: what a system sends elsewhere than to this machine fails at once.
+    **dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    ),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSystem:
+    """A system with one way to search, its own."""
+
+    program: AdapterProgram
+    python: str
+    folder: Path
+    """Folder for the adapter's log and its state; it is created."""
+    run_id: str
+    scripted: bool = False
+    """Whether the scripted upstream serves its models."""
+    embed_model: str = ""
+    strategies: tuple[Strategy, ...] = (Strategy(None),)
+    ties: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.program.manifest.name
+
+    @property
+    def identity(self) -> str:
+        return f"{self.program.identity} {self.scripted} {self.embed_model}"
+
+    def kernel(self, strategy: Strategy) -> str | None:
+        """None: nobody knows."""
+        del strategy
+        return None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[RunningSystem]:
+        folder, manifest = DaemonFolder(self.folder), self.program.manifest
+        state = folder.path / "state"
+        state.mkdir()
+        async with AsyncExitStack() as stack:
+            stack.callback(folder.drop_state)
+            address = ""
+            if self.scripted:
+                opening = scripted_upstream(folder.upstream, self.run_id)
+                address = (await stack.enter_async_context(opening)).base_url
+            placeholders = {"upstream": address, "embed_model": self.embed_model}
+            variables = manifest.upstream.scripted if manifest.upstream and self.scripted else {}
+            env = shell_variables([*BASE]) | _OFFLINE | {"HOME": str(state.absolute())}
+            env |= self.program.filled(variables, placeholders)
+            settings = self.program.filled(manifest.settings, placeholders)
+            running = adapter_process(
+                self.python,
+                await asyncio.to_thread(self.program.file.absolute),
+                folder.path / "adapter",
+                env=env,
+                limit=manifest.timeout_s,
+            )
+            connection = await stack.enter_async_context(running)
+            sampler = Sampler(connection.process.pid)
+            sampling = asyncio.create_task(sampler.run())
+            stack.callback(sampling.cancel)
+            await connection.call("load", "system")
+            await connection.call("start", str(state.absolute()), settings)
+            yield _RunningAdapter(self, connection, state, sampler)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What the system was seen to do, over all haystacks."""
+
+    sent: int = 0
+    probed: int = 0
+    found: int = 0
+    hits: int = 0
+    rewritten: int = 0
+    searches: int = 0
+    short: int = 0
+    repeated: int = 0
+    changed: int = 0
+    leaks: int = 0
+
+    def record(self) -> SystemBehaviour:
+        return SystemBehaviour(**{name: getattr(self, name) for name in self.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningAdapter:
+    system: AdapterSystem
+    connection: AdapterConnection
+    state: Path
+    sampler: Sampler
+    counts: _Counts = field(default_factory=_Counts)
+
+    def record(self) -> SystemRecord:
+        resources = self.sampler.result()
+        return SystemRecord(
+            name=self.system.name,
+            version=self.system.program.manifest.version,
+            build_hash=self.system.program.identity,
+            upstream="scripted" if self.system.scripted else None,
+            variables=self.system.program.manifest.settings,
+            embedder=self.system.embed_model or None,
+            rss_peak_bytes=resources.rss_peak_bytes,
+            cpu_seconds=resources.cpu_seconds,
+            behaviour=self.counts.record(),
+        )
+
+    @asynccontextmanager
+    async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
+        stored: dict[str, _StoredHaystack] = {}
+        took = 0.0
+        for haystack in haystacks:
+            items = [item for item in haystack.items if item.text.strip()]
+            started = time.perf_counter()
+            for start in range(0, len(items), _BATCH):
+                rows = [_row(item) for item in items[start : start + _BATCH]]
+                await self.connection.call("store", haystack.id, rows)
+            await self.connection.call("finish", haystack.id)
+            took += time.perf_counter() - started
+            self.counts.sent += len(items)
+            stored[haystack.id] = _StoredHaystack(haystack.id, items)
+        index = _AdapterIndex(
+            self.connection,
+            self.counts,
+            stored,
+            IndexRecord(
+                system=self.system.name,
+                haystack="",
+                documents=sum(len(each.texts) for each in stored.values()),
+                chunks=None,
+                vectors=None,
+                ingest_ms=took * 1e3,
+                disk_bytes=await asyncio.to_thread(size_of_folder, self.state),
+            ),
+        )
+        try:
+            await index.probe()
+            yield index
+        finally:
+            if self.connection.halted is None:
+                for user in stored:
+                    await self.connection.call("forget", user)
+
+
+def _row(item: Item) -> list[str]:
+    """An item as an adapter gets it: id, text, speaker, session, date."""
+    speaker = item.metadata.get("speaker", "")
+    return [item.id, item.text, str(speaker), item.group, item.date or ""]
+
+
+class _StoredHaystack:
+    """The items that were sent for one user, and how its hits are recognized."""
+
+    def __init__(self, user: str, items: Sequence[Item]) -> None:
+        self.user = user
+        self.texts = {item.id: item.text for item in items}
+        self.sources = {item.id: item.source or item.id for item in items}
+        self._by_text = defaultdict[str, list[str]](list)
+        for item in items:
+            self._by_text[item.text].append(item.id)
+
+    def item_of(self, identifier: str | None, text: str, taken: Mapping[str, object]) -> str | None:
+        """The item that a hit is; None for a text of the system's own.
+
+        A text that lost its id is matched exactly, to the first item that has it and is not
+        `taken`.
+        """
+        if identifier is not None:
+            return identifier
+        candidates = self._by_text.get(text, ())
+        return next((item for item in candidates if item not in taken), None)
+
+
+@dataclass(slots=True)
+class _AdapterIndex:
+    connection: AdapterConnection
+    counts: _Counts
+    stored: Mapping[str, _StoredHaystack]
+    record: IndexRecord
+    _first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
+    """The first searches, which are made again in the end."""
+
+    async def probe(self) -> None:
+        """Search for items by their own words.
+
+        Raises:
+            DaemonError: if a search fails: nobody knows then what the system holds.
+        """
+        for stored in self.stored.values():
+            chosen = random.Random(stored.user)  # noqa: S311 - nothing secret
+            items = chosen.sample(sorted(stored.texts), min(_PROBES, len(stored.texts)))
+            for item in items:
+                try:
+                    ranking = await self._hits(stored, stored.texts[item], _PROBE_DEPTH)
+                except CallError as error:
+                    raise DaemonError(
+                        f"searching for an item by its own words failed: {error.message}",
+                        code=error.code,
+                        hint="see the adapter's output",
+                    ) from error
+                self.counts.probed += 1
+                self.counts.found += item in ranking[0]
+
+    async def search(self, task: Task, strategy: Strategy) -> SearchResult:
+        """The system's own ranking, which may be shorter than asked for.
+
+        Raises:
+            CallError: if the search failed, or returned an item that was never sent for this user.
+        """
+        del strategy
+        stored = self.stored[task.haystack]
+        ranking, took_ms = await self._hits(stored, task.query.question, task.depth, counted=True)
+        if len(self._first) < _REPEATED:
+            self._first.append((task, ranking))
+        wanted = min(task.depth, len(stored.texts))
+        self.counts.searches += 1
+        self.counts.short += len(ranking) < wanted
+        sources = tuple(dict.fromkeys(stored.sources[item] for item in ranking))
+        return SearchResult(
+            sources, Observation(latency_ms=took_ms, is_short=len(ranking) < wanted)
+        )
+
+    async def _hits(
+        self, stored: _StoredHaystack, query: str, k: int, *, counted: bool = False
+    ) -> tuple[tuple[str, ...], float]:
+        """The items of a search in order, each once, and the milliseconds that it took."""
+        reply: dict[str, Any] = await self.connection.call("search", stored.user, query, k)
+        ranking: dict[str, None] = {}
+        for identifier, text, _ in reply["hits"][:k]:
+            item = stored.item_of(identifier, text, ranking)
+            if item is not None and item not in stored.texts:
+                self.counts.leaks += self._is_of_another(stored, item)
+                raise ContractViolatedError(
+                    "foreign_id", f"a hit has the id {item!r}, which was never stored for this user"
+                )
+            if counted:
+                self.counts.hits += 1
+                self.counts.rewritten += item is None or text != stored.texts[item]
+            if item is not None:
+                ranking.setdefault(item)
+        return tuple(ranking), float(reply["took_ms"])
+
+    def _is_of_another(self, stored: _StoredHaystack, item: str) -> bool:
+        return any(item in other.texts for other in self.stored.values() if other is not stored)
+
+    async def verify(self, mode: Mode | None) -> None:
+        """Make the first searches again, and count those that rank otherwise now.
+
+        Raises:
+            DaemonError: if the adapter no longer answers.
+        """
+        del mode
+        if self.connection.halted is not None:
+            raise self.connection.halted
+        repeated, self._first = self._first, []
+        for task, ranking in repeated:
+            stored = self.stored[task.haystack]
+            try:
+                again, _ = await self._hits(stored, task.query.question, task.depth)
+            except CallError as error:
+                raise DaemonError(
+                    f"a search that had succeeded failed when it was repeated: {error.message}",
+                    code=error.code,
+                    hint="see the adapter's output",
+                ) from error
+            self.counts.repeated += 1
+            self.counts.changed += again != ranking

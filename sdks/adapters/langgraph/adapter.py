@@ -1,0 +1,35 @@
+"""LangGraph's in-memory store, one namespace for each user."""
+
+import json
+import urllib.request
+
+from langgraph.store.memory import InMemoryStore
+
+
+def start(folder, settings):
+    global _store
+
+    def embed(texts):
+        body = json.dumps({"model": settings["model"], "input": list(texts)}).encode()
+        request = urllib.request.Request(settings["url"], body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as response:
+            return [row["embedding"] for row in json.load(response)["data"]]
+
+    dims = len(embed(["dimensions"])[0])
+    _store = InMemoryStore(index={"dims": dims, "embed": embed, "fields": ["text"]})
+
+
+def store(user, items):
+    for item in items:
+        _store.put((user,), item.id, {"text": item.text})
+
+
+def search(user, query, k):
+    found = _store.search((user,), query=query, limit=k)
+    return [(hit.key, hit.value["text"], hit.score) for hit in found]
+
+
+def forget(user):
+    while found := _store.search((user,), limit=1000):
+        for hit in found:
+            _store.delete((user,), hit.key)
