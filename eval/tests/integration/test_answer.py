@@ -330,6 +330,7 @@ def test_a_judge_that_was_paid_for_counts_if_its_panel_cannot_decide(
 
 
 @real
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspace: Path) -> None:
     """Offline and deterministic: two calls of the program give the same answers."""

@@ -27,8 +27,8 @@ from tests.integration.changes import (
 
 _PAGE = 4096
 
-_SAMPLED = 7
-"""Every seventh number of free pages; all of them in the slow form."""
+_SAMPLED = 11
+"""Every eleventh number of free pages; all of them in the slow form."""
 
 _ON_A_DISK_OF_ITS_OWN = (
     "unshare", "--user", "--map-root-user", "--mount", "--",

@@ -67,7 +67,7 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_a_replay_that_is_killed_twenty_times_ends_like_one_that_is_not(
     memconform: Call, service: Service, environment: dict[str, str], workspace: Path
 ) -> None:

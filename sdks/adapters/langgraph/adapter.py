@@ -11,7 +11,8 @@ def start(folder, settings):
 
     def embed(texts):
         body = json.dumps({"model": settings["model"], "input": list(texts)}).encode()
-        request = urllib.request.Request(settings["url"], body, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(settings["url"], body, headers)
         with urllib.request.urlopen(request) as response:
             return [row["embedding"] for row in json.load(response)["data"]]
 

@@ -61,7 +61,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.execute_doctor": (160, _MEASURING | {"reports"}),
     "cli.execute_judge": (178, _MEASURING - {"results"}),
     "cli.execute_answer": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
-    "cli.execute_bench": (230, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
+    "cli.execute_bench": (235, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.datasets": (92, _AUTHORS | {"llm"}),
     "cli.execute_lme": (291, {"conformance", "fuzzing", "oracle"}),
     "cli.execute_diff": (125, _MEASURING - {"results"} | {"upstream"}),

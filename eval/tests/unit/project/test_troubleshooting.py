@@ -31,11 +31,12 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/answering/records.py", "failure.code"): (),
     ("bench/answering/report_builder.py", "error.code"): (),
     ("bench/schedule.py", "error.code"): (),
-    # What adapter_child.py replies, which imports nothing of the package.
-    ("bench/wmb/adapter.py", "reply.get('error')"): (
-        *("adapter_load_failed", "adapter_search_failed", "adapter_store_failed"),
-        "adapter_wrong_type",
+    # What child.py replies, which imports nothing of the package.
+    ("adapters/connection.py", "reply.get('error')"): (
+        *("adapter_load_failed", "adapter_search_failed", "adapter_start_failed"),
+        *("adapter_store_failed", "adapter_wrong_type"),
     ),
+    ("bench/adapter_system.py", "error.code"): (),
     ("bench/wmb/answers_file.py", "system.incident.code"): (),
     ("bench/wmb/answers_file.py", "record.error.code"): (),
     ("bench/wmb/report_builder.py", "each.code"): (),

@@ -1,0 +1,56 @@
+"""A small memory system behind an adapter, and a benchmark for it."""
+
+import json
+from pathlib import Path
+
+_ADAPTER = """
+import os
+import sys
+import time
+
+users = {}
+calls = []
+
+def start(folder, settings):
+    global mood
+    (folder / "file").write_text("state")
+    mood = settings.get("mood", "")
+
+def store(user, items):
+    STORE
+    users.setdefault(user, []).extend(items)
+
+def search(user, query, k):
+    words = set(query.lower().replace("?", "").split())
+    ranked = sorted(users[user], key=lambda item: -len(words & set(item.text.lower().split())))
+    hits = [(item.id, item.text, 1.0) for item in ranked[:k]]
+    calls.append(query)
+    SEARCH
+    return hits
+"""
+
+
+def write_boxes(folder: Path) -> Path:
+    """Two haystacks of six items each; the third word of a question is in one item."""
+    items = [
+        {"id": f"i{n}", "content": f"the secret of box{n} is word{n}x", "group": f"g{n % 2}"}
+        for n in range(12)
+    ]
+    questions = [
+        {"query": f"What is box{n} ?", "gold": [f"i{n}"], "group": f"g{n % 2}", "category": "c"}
+        for n in range(12)
+    ]
+    path = folder / "boxes.json"
+    path.write_text(json.dumps({"name": "boxes", "items": items, "questions": questions}))
+    return path
+
+
+def write_system(
+    folder: Path, *, store: str = "pass", search: str = "pass", more: str = ""
+) -> Path:
+    folder.mkdir(exist_ok=True)
+    code = _ADAPTER.replace("STORE", store).replace("SEARCH", search)
+    (folder / "adapter.py").write_text(code)
+    manifest = f'name = "mine"\nversion = "1.0"\nlicence = "MIT"\n{more}'
+    (folder / "system.toml").write_text(manifest)
+    return folder
