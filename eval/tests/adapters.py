@@ -5,20 +5,24 @@ from pathlib import Path
 
 _ADAPTER = """
 import os
+import pickle
 import sys
-import time
 
 users = {}
 calls = []
 
 def start(folder, settings):
-    global mood
-    (folder / "file").write_text("state")
-    mood = settings.get("mood", "")
+    global mood, file
+    mood, file = settings.get("mood", ""), folder / "file"
+    if file.exists() and mood == "once":
+        raise OSError("there is a file")
+    if file.exists() and mood == "lasting":
+        users.update(pickle.loads(file.read_bytes()))
 
 def store(user, items):
     STORE
     users.setdefault(user, []).extend(items)
+    file.write_bytes(pickle.dumps(users))
 
 def search(user, query, k):
     words = set(query.lower().replace("?", "").split())

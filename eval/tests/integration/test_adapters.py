@@ -14,7 +14,7 @@ Call = Callable[..., Ended]
 
 @pytest.mark.capability("adapters")
 def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Path) -> None:
-    system = write_system(workspace / "mine", more='[settings]\nmood = "good"\n')
+    system = write_system(workspace / "mine", more='[settings]\nmood = "lasting"\n')
     data = write_boxes(workspace)
     flags = ("--system", system, "--system", "flat-bm25", "--json", "report.json")
     ended = memconform("bench", "--suite", "file", "--data", data, *flags)
@@ -24,7 +24,7 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
     found = {name: each["recall_any@5"]["value"] for name, each in metrics.items()}
     assert found == {"mine": 100, "flat-bm25": 100}
     [mine] = [each for each in report["systems"] if each["name"] == "mine"]
-    assert (mine["version"], mine["variables"]) == ("1.0", {"mood": "good"})
+    assert (mine["version"], mine["variables"]) == ("1.0", {"mood": "lasting"})
     assert mine["behaviour"] == {
         "sent": 12,
         "probed": 12,
@@ -36,9 +36,13 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "repeated": 10,
         "changed": 0,
         "leaks": 0,
+        "restarted": 5,
+        "lost": 0,
+        "adapter_lines": 23,
+        "licence": "MIT",
     }
-    assert "mine: 12 of 12 items found by their own words" in ended.err
+    assert "lost by a restart" in ended.err
     # Nothing is claimed of a system that nobody can know.
     assert "equal scores by the reversed argsort: flat-bm25\n" in ended.err
-    [log] = ended.folder.glob("results/runs/*/mine/adapter/adapter.log")
-    assert not list(log.parents[1].glob("state*"))
+    [log] = ended.folder.glob("results/runs/*/mine/adapter.log")
+    assert not list(log.parent.glob("state*"))

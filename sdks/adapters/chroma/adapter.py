@@ -5,8 +5,6 @@ import urllib.request
 
 import chromadb
 
-_collections = {}
-
 
 def start(folder, settings):
     global _client, _settings
@@ -21,17 +19,22 @@ def _vectors(texts):
         return [row["embedding"] for row in json.load(response)["data"]]
 
 
+def _collection(user):
+    configuration = {"hnsw": {"space": "cosine"}}
+    return _client.get_or_create_collection(user.encode().hex(), configuration=configuration)
+
+
 def store(user, items):
-    if user not in _collections:
-        configuration = {"hnsw": {"space": "cosine"}}
-        name = f"user-{len(_collections)}"
-        _collections[user] = _client.create_collection(name, configuration=configuration)
     texts = [item.text for item in items]
     ids = [item.id for item in items]
-    _collections[user].add(ids=ids, documents=texts, embeddings=_vectors(texts))
+    _collection(user).add(ids=ids, documents=texts, embeddings=_vectors(texts))
 
 
 def search(user, query, k):
-    found = _collections[user].query(query_embeddings=_vectors([query]), n_results=k)
+    found = _collection(user).query(query_embeddings=_vectors([query]), n_results=k)
     hits = zip(found["ids"][0], found["documents"][0], found["distances"][0])
     return [(id, text, 1 - distance) for id, text, distance in hits]
+
+
+def forget(user):
+    _client.delete_collection(user.encode().hex())

@@ -21,6 +21,7 @@ from memconform.datasets.files import read_whole
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, UsageError
 from memconform.measuring.observation import Observation
+from memconform.storage.folders import DaemonFolder
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _MAX_BYTES = 16 << 20
@@ -72,9 +73,8 @@ class AdapterSystem:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RunningSystem]:
         file = await asyncio.to_thread(self.file.absolute)
-        running = adapter_process(
-            sys.executable, file, self.folder, env=whole_shell(), limit=self.timeout
-        )
+        log = DaemonFolder(self.folder).path / "adapter.log"
+        running = adapter_process(sys.executable, file, log, env=whole_shell(), limit=self.timeout)
         async with running as connection:
             await connection.call("load", "wmb")
             yield _Session(self, connection)

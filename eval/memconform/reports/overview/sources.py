@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from memconform.bench.records import BENCH_SCHEMA, BenchReport
-from memconform.bench.stored_rows import read_report
+from memconform.bench.stored_rows import load_rows, read_report
 from memconform.bench.wmb.records import SCORE_SCHEMA, WmbScore
 from memconform.conformance.mutation.results import MUTATION_SCHEMA, Fate, MutationReport
 from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
@@ -23,6 +23,7 @@ from memconform.results.records import PARITY_SCHEMA, ParityReport
 from memconform.results.references import SCORED, WITH_LINES, load_results
 from memconform.runs.results import RESULT_SCHEMA
 from memconform.storage.folders import (
+    ROW_MARK,
     find_result,
     result_files,
     results_below,
@@ -119,11 +120,11 @@ def _named(path: Path, pattern: str) -> Source:
     if schema not in SHOWN:
         require_result_of_run(path)
         raise unreadable(path, f"its schema is {schema}")
-    if pattern and schema not in SCORED:
+    if pattern and schema not in (*SCORED, BENCH_SCHEMA):
         raise UsageError(
             f"{path} is shown whole",
             code="unknown_row",
-            hint="give the result without #; results of answer, judge and lme have subjects",
+            hint="give the result without #; results of bench, score and lme have parts",
         )
     return Source(path, schema, pattern=pattern)
 
@@ -136,7 +137,7 @@ def read_document(source: Source) -> BaseModel:
     """
     if source.schema == BENCH_SCHEMA:
         # The result in a run's folder has its queries behind it.
-        return read_report(source.path)
+        return _rows_of(source) if source.pattern else read_report(source.path)
     try:
         content = source.path.read_bytes()
         if source.schema == SCORE_SCHEMA and has_lines(source.path):
@@ -158,6 +159,14 @@ def read_document(source: Source) -> BaseModel:
                 f" of {len(document.mutants)}",
             )
     return document
+
+
+def _rows_of(source: Source) -> BenchReport:
+    """The report of a bench with the rows that its pattern selects, which are compared no more."""
+    stored = load_rows([f"{source.path}{ROW_MARK}{source.pattern}"], source.path.parent)
+    report, rows = stored[0].report, [each.row for each in stored]
+    systems = [each for each in report.systems if any(each.name == row.system for row in rows)]
+    return report.model_copy(update={"rows": rows, "systems": systems, "alike": [], "parity": []})
 
 
 class RunReportParts(BaseModel, defer_build=True):

@@ -109,9 +109,24 @@ def test_a_manifest_that_cannot_be_used_is_named(more: str, said: str, tmp_path:
     assert "system.toml" in ended.err
 
 
+@pytest.mark.parametrize(("mood", "lost"), [("", 5), ("once", 5), ("lasting", 0)])
+def test_what_a_restart_loses_is_a_finding(mood: str, lost: int, tmp_path: Path) -> None:
+    """Also of a system that does not start again, whose second user is measured all the same."""
+    system = write_system(tmp_path / "mine", more=f'[settings]\nmood = "{mood}"\n')
+    ended = _bench(tmp_path, "--system", system)
+    assert ended.code == 0, ended.err
+    behaviour = ended.report["systems"][0]["behaviour"]
+    assert (behaviour["restarted"], behaviour["lost"]) == (5, lost)
+    assert (ended.report["rows"][0]["queries"], ended.report["rows"][0]["not_measured"]) == (12, 0)
+
+
 def test_an_item_of_another_user_is_a_leak(tmp_path: Path) -> None:
     leak = "hits[-1:] = [(i.id, i.text, 0.1) for u in users if u != user for i in users[u][:1]]"
-    system = write_system(tmp_path / "mine", search=f"if query[0] == 'W': {leak}")
+    system = write_system(
+        tmp_path / "mine",
+        search=f"if query[0] == 'W': {leak}",
+        more='[settings]\nmood = "lasting"\n',
+    )
     ended = _bench(tmp_path, "--system", system, "-k", "6")
     behaviour = ended.report["systems"][0]["behaviour"]
     # The first of the two users is asked before there is another.

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,13 @@ async def _interrupt(work: Coroutine[Any, Any, object], started: Path, turns: in
             await asyncio.sleep(0)
         _wait_for(started)
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-    assert task.cancelled()
+    try:
+        process = await task
+    except asyncio.CancelledError:
+        return
+    # Beside other load, the start may be over after so few turns: then there is a handle.
+    assert isinstance(process, DaemonProcess)
+    await finish(_stop(process))
 
 
 def _start(folder: Path, run_id: str) -> Coroutine[Any, Any, object]:

