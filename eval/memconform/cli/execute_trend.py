@@ -86,6 +86,9 @@ def _read_folders(folders: list[Path], summaries: _Summaries, benches: _Benches)
     with StepProgress("reading results", len(paths)) as step:
         for path in paths:
             step.advance()
+            if not path.is_file():
+                _report_skipped(path, "it is not a file")
+                continue
             try:
                 if is_bench_report(path):
                     report = read_report(path)

@@ -174,15 +174,12 @@ def result_files(folder: Path) -> list[Path]:
 
 
 def results_below(folder: Path) -> list[Path]:
-    """The JSON files in a folder at any depth, results of runs before copies of them.
+    """What has the name of a JSON file in a folder at any depth, results of runs before copies.
 
     A folder `published` in it is left out: what tables of documents are made from are no results
     of the user, and not whole.
     """
     files = (
-        path
-        for path in folder.rglob("*.json")
-        # A pipe would be waited for, and a device read without end.
-        if _PUBLISHED not in path.relative_to(folder).parts and path.is_file()
+        path for path in folder.rglob("*.json") if _PUBLISHED not in path.relative_to(folder).parts
     )
     return sorted(files, key=lambda path: (path.name != "result.json", path))

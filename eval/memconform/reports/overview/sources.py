@@ -101,6 +101,9 @@ def _resolve(reference: str, output: Path) -> list[Source]:
 def _below(folder: Path) -> Iterator[Source]:
     """The results of a folder at any depth; files of other kinds are passed over."""
     for path in results_below(folder):
+        # A pipe would be waited for, and a device read without end.
+        if not path.is_file():
+            continue
         try:
             schema = schema_of(path)
         except (ValueError, OSError, RecursionError):
