@@ -24,6 +24,15 @@ def store(user, items):
     users.setdefault(user, []).extend(items)
     file.write_bytes(pickle.dumps(users))
 
+def finish(user):
+    if mood == "unfinished":
+        raise OSError("no space")
+
+def forget(user):
+    del users[user]
+    if mood == "stubborn":
+        raise OSError("cannot forget")
+
 def search(user, query, k):
     words = set(query.lower().replace("?", "").split())
     ranked = sorted(users[user], key=lambda item: -len(words & set(item.text.lower().split())))
@@ -34,14 +43,14 @@ def search(user, query, k):
 """
 
 
-def write_boxes(folder: Path) -> Path:
-    """Two haystacks of six items each; the third word of a question is in one item."""
+def write_boxes(folder: Path, users: int = 2) -> Path:
+    """Twelve items in two haystacks, or more; the third word of a question is in one item."""
     items = [
-        {"id": f"i{n}", "content": f"the secret of box{n} is word{n}x", "group": f"g{n % 2}"}
+        {"id": f"i{n}", "content": f"the secret of box{n} is word{n}x", "group": f"g{n % users}"}
         for n in range(12)
     ]
     questions = [
-        {"query": f"What is box{n} ?", "gold": [f"i{n}"], "group": f"g{n % 2}", "category": "c"}
+        {"query": f"What is box{n} ?", "gold": [f"i{n}"], "group": f"g{n % users}", "category": "c"}
         for n in range(12)
     ]
     path = folder / "boxes.json"

@@ -21,6 +21,7 @@ from memconform.storage.temporary import temporary_folder
 _CHILD = Path(__file__).with_name("child.py")
 _MAX_REPLY = 256 << 20
 """Bytes of one reply: far more than a judge could read."""
+_MORE_TIME = "see its output; timeout_s of system.toml, or --timeout of `wmb run`, allows more time"
 _CONNECT_SECONDS = 60.0
 """An interpreter starts in 30 ms; the limit is for swapping machines."""
 
@@ -89,18 +90,23 @@ class AdapterConnection:
     halted: DaemonError | None = field(default=None, init=False)
     """Why no further call can be made."""
     _death: "asyncio.Task[str] | None" = field(default=None, init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def call(self, verb: str, *arguments: object) -> dict[str, Any]:
-        """Make one call.
+        """Make one call, after those that others make.
 
         Raises:
             DaemonError: if the adapter cannot be loaded or stores nothing (`adapter_load_failed`,
-                `adapter_store_failed`, `adapter_wrong_type`), if its process died
+                `adapter_store_failed` and so on, `adapter_wrong_type`), if its process died
                 (`adapter_died`), did not answer (`adapter_hung`), or replied to another call
                 (`adapter_out_of_step`).
             DaemonFailedError: if this search failed (`adapter_search_failed`,
                 `adapter_wrong_type`); others may not.
         """
+        async with self._turn:
+            return await self._call(verb, *arguments)
+
+    async def _call(self, verb: str, *arguments: object) -> dict[str, Any]:
         if self.halted is not None:
             raise self.halted
         reader, writer = self._open_streams()
@@ -153,7 +159,7 @@ class AdapterConnection:
                 reason, code = "its reply cannot be read", "adapter_died"
             else:
                 reason, code = f"no answer within {seconds:g} s", "adapter_hung"
-            raise self._halt(reason, code, "see its output; --timeout allows it more time")
+            raise self._halt(reason, code, _MORE_TIME)
         finally:
             wanted.cancel()
 

@@ -1,33 +1,30 @@
 """The schema of `system.toml`, which describes a memory system behind an adapter."""
 
 import hashlib
-import shutil
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from memconform.contract.wire import Profile
 from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.discovery import sdks_folder
 from memconform.daemons.manifest import (
     Argument,
     Build,
-    Capabilities,
-    Manifest,
+    Kind,
     Name,
-    Serve,
     Variable,
+    read_tables,
+    require_no_faults,
 )
 from memconform.daemons.sdk_runner import Progress
-from memconform.errors import DaemonError, UsageError
-from memconform.validation_faults import require_placeholders, validation_faults
+from memconform.errors import UsageError
+from memconform.validation_faults import require_placeholders
 
-MANIFEST = "system.toml"
+MANIFEST: Kind = "system.toml"
 _FLAGS = {"upstream": "--upstream scripted", "embed_model": "--embed-model MODEL"}
 PLACEHOLDERS = tuple(_FLAGS)
 """What is replaced in settings and in variables of `[upstream.scripted]`."""
@@ -41,7 +38,7 @@ class _Table(BaseModel):
 
 
 class SystemUpstream(_Table):
-    """How the system is told where its models are."""
+    """Variables that tell the system where its models are."""
 
     scripted: dict[Variable, Argument] = Field(default_factory=dict)
     """Variables with `--upstream scripted`; `{upstream}` is the upstream's address without a path,
@@ -93,58 +90,70 @@ class AdapterProgram:
         lines = self.file.read_text("utf-8").splitlines()
         return sum(not line.lstrip().startswith("#") for line in lines if line.strip())
 
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The interpreter, unless it is the one that runs memconform."""
+        return () if self._python == sys.executable else (self._python,)
+
+    @property
+    def build(self) -> Build | None:
+        """How its packages are installed; None if it needs none."""
+        if self.manifest.requires is None:
+            return None
+        return Build(
+            command=["sh", "-c", _VENV, "{build_dir}", self._python, self.manifest.requires],
+            inputs=[self.manifest.requires],
+            timeout_s=3600,
+        )
+
+    @property
+    def _python(self) -> str:
+        version = self.manifest.python
+        own = version in (None, f"3.{sys.version_info.minor}")
+        return sys.executable if own else f"python{version}"
+
     async def interpreter(self, progress: Progress) -> str:
-        """The path of its interpreter, whose packages are installed once.
+        """The interpreter with its packages, which are installed once.
 
         Raises:
             DaemonError: `toolchain_missing` without that version of Python; `build_failed`, with
                 the end of pip's output, if the packages cannot be installed.
             UsageError: as `ensure_built`.
         """
-        manifest = self.manifest
-        python = sys.executable
-        if manifest.python not in (None, f"3.{sys.version_info.minor}"):
-            found = shutil.which(f"python{manifest.python}")
-            if found is None:
-                raise DaemonError(
-                    f"{manifest.name} needs python{manifest.python}, which is not on PATH",
-                    code="toolchain_missing",
-                    hint=f"install it, or run without {manifest.name}",
-                )
-            python = found
-        if manifest.requires is None:
-            return python
-        build = Build(
-            command=["sh", "-c", _VENV, "{build_dir}", python, manifest.requires],
-            inputs=[manifest.requires],
-            timeout_s=3600,
-        )
-        sdk = Manifest(
-            name=manifest.name,
-            language="python",
-            build=build,
-            # Nobody serves it; a manifest must have these.
-            serve=Serve(argv=["{python}"]),
-            capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
-        )
-        folder = await ensure_built(sdk, self.folder, build_key(sdk, self.folder), progress)
-        return str(folder / "bin" / "python")
+        folder = await ensure_built(self, self.folder, build_key(self, self.folder), progress)
+        return self._python if self.build is None else str(folder / "bin" / "python")
 
-    def filled(self, values: Mapping[str, str], placeholders: Mapping[str, str]) -> dict[str, str]:
-        """Values with their placeholders replaced.
-
-        Raises:
-            UsageError: `no_embedder` for a placeholder that has no value in this run.
-        """
-        for name, value in values.items():
-            for placeholder, replacement in placeholders.items():
-                if f"{{{placeholder}}}" in value and not replacement:
+    def require_services(self, *, scripted: bool, embed_model: str) -> None:
+        """Raise UsageError `no_embedder` if a value needs a service that the run does not have."""
+        services = {"upstream": scripted, "embed_model": bool(embed_model)}
+        for name, value in (self.manifest.settings | self.variables(scripted=scripted)).items():
+            for placeholder, is_there in services.items():
+                if f"{{{placeholder}}}" in value and not is_there:
                     raise UsageError(
                         f"{self.folder / MANIFEST}: {name} needs {{{placeholder}}}",
                         code="no_embedder",
                         hint=f"add {_FLAGS[placeholder]}",
                     )
-        return {name: _replaced(value, placeholders) for name, value in values.items()}
+
+    def variables(self, *, scripted: bool) -> dict[str, str]:
+        """The variables of its upstream, with placeholders."""
+        upstream = self.manifest.upstream
+        return upstream.scripted if upstream is not None and scripted else {}
+
+
+def filled(values: Mapping[str, str], placeholders: Mapping[str, str]) -> dict[str, str]:
+    """Values with their placeholders replaced."""
+
+    def replaced(text: str) -> str:
+        for placeholder, replacement in placeholders.items():
+            text = text.replace(f"{{{placeholder}}}", replacement)
+        return text
+
+    return {name: replaced(value) for name, value in values.items()}
 
 
 def known_systems(folder: Path) -> dict[str, Path]:
@@ -160,29 +169,10 @@ def load_system(path: Path) -> AdapterProgram:
         UsageError: `manifest_missing` if it cannot be read; `manifest_invalid`, with every fault.
     """
     file = path / MANIFEST if path.is_dir() else path
-    try:
-        content = file.read_text(encoding="utf-8-sig")
-        manifest = SystemManifest.model_validate(tomllib.loads(content))
-    except OSError as error:
-        raise UsageError(
-            f"{file}: {error.strerror}", code="manifest_missing", hint="check --system"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise _invalid(file, f"not UTF-8 at byte {error.start}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise _invalid(file, str(error)) from error
-    except ValidationError as error:
-        raise _invalid(file, "\n".join(validation_faults(error, quoted=True))) from error
+    manifest = read_tables(file, MANIFEST, SystemManifest)
     program = AdapterProgram(manifest, file.parent)
-    if faults := list(_faults(program)):
-        raise _invalid(file, "\n".join(faults))
+    require_no_faults(file, MANIFEST, _faults(program))
     return program
-
-
-def _replaced(text: str, placeholders: Mapping[str, str]) -> str:
-    for placeholder, replacement in placeholders.items():
-        text = text.replace(f"{{{placeholder}}}", replacement)
-    return text
 
 
 def _faults(program: AdapterProgram) -> Iterator[str]:
@@ -190,16 +180,10 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
     for key, name in (("adapter", manifest.adapter), ("requires", manifest.requires)):
         if name is not None and not (program.folder / name).is_file():
             yield f"{key}: {program.folder / name} is not a file"
-    scripted = manifest.upstream.scripted if manifest.upstream is not None else {}
+    scripted = program.variables(scripted=True)
     for table, values in (("settings", manifest.settings), ("upstream.scripted", scripted)):
         for name, value in values.items():
             try:
                 require_placeholders(value, PLACEHOLDERS, only_misspelt=True)
             except ValueError as error:
                 yield f"{table}.{name}: {error}"
-
-
-def _invalid(path: Path, reason: str) -> UsageError:
-    return UsageError(
-        f"{path}: {reason}", code="manifest_invalid", hint="docs/SYSTEMS.md describes its keys"
-    )

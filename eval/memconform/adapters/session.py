@@ -13,7 +13,7 @@ from memconform.daemons.resources import Sampler
 
 @dataclass(slots=True)
 class AdapterSession:
-    """A process after the other, of which one lives at a time."""
+    """The processes of an adapter, one at a time."""
 
     python: str
     file: Path

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memconform.adapters.manifest import AdapterProgram
+from memconform.adapters.manifest import AdapterProgram, filled
 from memconform.adapters.session import AdapterSession
+from memconform.bench.behaviour import SystemBehaviour
 from memconform.bench.daemon_system import size_of_folder
-from memconform.bench.records import IndexRecord, SystemBehaviour, SystemRecord
+from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem, SearchResult
 from memconform.bench.tasks import Task
@@ -90,53 +91,27 @@ class AdapterSystem:
                 opening = scripted_upstream(folder.upstream, self.run_id)
                 address = (await stack.enter_async_context(opening)).base_url
             placeholders = {"upstream": address, "embed_model": self.embed_model}
-            variables = manifest.upstream.scripted if manifest.upstream and self.scripted else {}
             env = shell_variables([*BASE]) | _OFFLINE | {"HOME": str(state.absolute())}
-            env |= self.program.filled(variables, placeholders)
-            settings = self.program.filled(manifest.settings, placeholders)
+            env |= filled(self.program.variables(scripted=self.scripted), placeholders)
             session = AdapterSession(
                 python=self.python,
                 file=await asyncio.to_thread(self.program.file.absolute),
                 log=folder.path / "adapter.log",
                 state=state,
                 env=env,
-                settings=settings,
+                settings=filled(manifest.settings, placeholders),
                 limit=manifest.timeout_s,
             )
             await stack.enter_async_context(session.run())
-            yield _RunningAdapter(self, session)
-
-
-@dataclass(slots=True)
-class _Counts:
-    """What the system was seen to do, over all haystacks."""
-
-    sent: int = 0
-    probed: int = 0
-    found: int = 0
-    hits: int = 0
-    rewritten: int = 0
-    searches: int = 0
-    short: int = 0
-    repeated: int = 0
-    changed: int = 0
-    leaks: int = 0
-    restarted: int = 0
-    lost: int = 0
-
-    def record(self, program: AdapterProgram) -> SystemBehaviour:
-        return SystemBehaviour(
-            **{name: getattr(self, name) for name in self.__slots__},
-            adapter_lines=program.lines,
-            licence=program.manifest.licence,
-        )
+            behaviour = SystemBehaviour(adapter_lines=self.program.lines, licence=manifest.licence)
+            yield _RunningAdapter(self, session, behaviour)
 
 
 @dataclass(frozen=True, slots=True)
 class _RunningAdapter:
     system: AdapterSystem
     session: AdapterSession
-    counts: _Counts = field(default_factory=_Counts)
+    behaviour: SystemBehaviour
     sent: set[str] = field(default_factory=set)
     """The ids of all items that were stored, of whatever user."""
     earlier: list[str] = field(default_factory=list)
@@ -153,7 +128,7 @@ class _RunningAdapter:
             embedder=self.system.embed_model or None,
             rss_peak_bytes=resources.rss_peak_bytes,
             cpu_seconds=resources.cpu_seconds,
-            behaviour=self.counts.record(self.system.program),
+            behaviour=self.behaviour,
         )
 
     @asynccontextmanager
@@ -168,12 +143,12 @@ class _RunningAdapter:
                 await self.session.call("store", haystack.id, rows)
             await self.session.call("finish", haystack.id)
             took += time.perf_counter() - started
-            self.counts.sent += len(items)
+            self.behaviour.sent += len(items)
             stored[haystack.id] = one = _StoredHaystack(haystack.id, items)
             self.sent.update(one.texts)
         index = _AdapterIndex(
             self.session,
-            self.counts,
+            self.behaviour,
             self.sent,
             stored,
             IndexRecord(
@@ -186,32 +161,30 @@ class _RunningAdapter:
                 disk_bytes=await asyncio.to_thread(size_of_folder, self.session.state),
             ),
         )
-        is_there = True
-        try:
-            await index.probe()
-            yield index
-            if not self.counts.restarted:
-                is_there = await self._restart(index)
-        finally:
-            if self.session.connection.halted is None:
-                for user in self.earlier:
-                    await self.session.call("forget", user)
-                self.earlier[:] = stored if is_there else ()
+        await index.probe()
+        yield index
+        # Not after an error or an interrupt: the process and its folder end with it.
+        if index.first and not self.behaviour.restarted:
+            # The new process may know nothing of these users, and is not told to forget them.
+            await self._restart(index)
+            return
+        for user in self.earlier:
+            await self.session.call("forget", user)
+        self.earlier[:] = stored
 
-    async def _restart(self, index: "_AdapterIndex") -> bool:
-        """Start the system's process anew, and say whether it still has what was stored.
+    async def _restart(self, index: "_AdapterIndex") -> None:
+        """Start the system's process anew, and count the searches that find nothing now.
 
         A system that does not start again gets an empty folder: what follows can be measured.
         """
-        self.counts.restarted = len(index.repeated)
+        self.behaviour.restarted = len(index.first)
         try:
             await self.session.restart()
-            self.counts.lost = await index.lost_searches()
+            self.behaviour.lost = await index.lost_searches()
         except DaemonError:
-            self.counts.lost = self.counts.restarted
+            self.behaviour.lost = self.behaviour.restarted
             await asyncio.to_thread(_empty, self.session.state)
             await self.session.restart()
-        return not self.counts.lost
 
 
 def _row(user: str, item: Item) -> list[str]:
@@ -251,14 +224,12 @@ class _StoredHaystack:
 @dataclass(slots=True)
 class _AdapterIndex:
     session: AdapterSession
-    counts: _Counts
+    behaviour: SystemBehaviour
     sent: Collection[str]
     stored: Mapping[str, _StoredHaystack]
     record: IndexRecord
-    _first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
-    """The first searches, which are made again in the end."""
-    repeated: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
-    """Those that were."""
+    first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
+    """The first searches, which are made again at each verification."""
 
     async def probe(self) -> None:
         """Search for items by their own words.
@@ -278,8 +249,8 @@ class _AdapterIndex:
                         code=error.code,
                         hint="see the adapter's output",
                     ) from error
-                self.counts.probed += 1
-                self.counts.found += item in ranking[0]
+                self.behaviour.probed += 1
+                self.behaviour.found += item in ranking[0]
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
         """The system's own ranking, which may be shorter than asked for.
@@ -290,11 +261,11 @@ class _AdapterIndex:
         del strategy
         stored = self.stored[task.haystack]
         ranking, took_ms = await self._hits(stored, task.query.question, task.depth, counted=True)
-        if len(self._first) < _REPEATED:
-            self._first.append((task, ranking))
+        if len(self.first) < _REPEATED:
+            self.first.append((task, ranking))
         wanted = min(task.depth, len(stored.texts))
-        self.counts.searches += 1
-        self.counts.short += len(ranking) < wanted
+        self.behaviour.searches += 1
+        self.behaviour.short += len(ranking) < wanted
         sources = tuple(dict.fromkeys(stored.sources[item] for item in ranking))
         return SearchResult(
             sources, Observation(latency_ms=took_ms, is_short=len(ranking) < wanted)
@@ -309,13 +280,14 @@ class _AdapterIndex:
         for identifier, text, _ in reply["hits"][:k]:
             item = stored.item_of(identifier, text, ranking)
             if item is not None and item not in stored.texts:
-                self.counts.leaks += item in self.sent
+                self.behaviour.leaks += item in self.sent
                 raise ContractViolatedError(
                     "foreign_id", f"a hit has the id {item!r}, which was never stored for this user"
                 )
             if counted:
-                self.counts.hits += 1
-                self.counts.rewritten += item is None or text != stored.texts[item]
+                self.behaviour.hits += 1
+                self.behaviour.of_no_item += item is None
+                self.behaviour.rewritten += item is not None and text != stored.texts[item]
             if item is not None:
                 ranking.setdefault(item)
         return tuple(ranking), float(reply["took_ms"])
@@ -324,13 +296,19 @@ class _AdapterIndex:
         """Make the first searches again, and count those that rank otherwise now.
 
         Raises:
-            DaemonError: if the adapter no longer answers.
+            DaemonError: if the adapter no longer answers, or no hit so far is an item
+                (`hits_of_no_item`): the scores would be 0, whatever the hits say.
         """
         del mode
         if self.session.connection.halted is not None:
             raise self.session.connection.halted
-        self.repeated, self._first = self._first, []
-        for task, ranking in self.repeated:
+        if 0 < self.behaviour.hits == self.behaviour.of_no_item:
+            raise DaemonError(
+                f"none of {self.behaviour.hits:,} hits has the id or the text of an item",
+                code="hits_of_no_item",
+                hint="return the id that `store` was given; a text without one is matched exactly",
+            )
+        for task, ranking in self.first:
             stored = self.stored[task.haystack]
             try:
                 again, _ = await self._hits(stored, task.query.question, task.depth)
@@ -340,17 +318,17 @@ class _AdapterIndex:
                     code=error.code,
                     hint="see the adapter's output",
                 ) from error
-            self.counts.repeated += 1
-            self.counts.changed += again != ranking
+            self.behaviour.repeated += 1
+            self.behaviour.changed += again != ranking
 
     async def lost_searches(self) -> int:
-        """How many of the repeated searches fail now, or find no item that they had found.
+        """How many of the first searches fail now, or find no item that they had found.
 
         Raises:
             DaemonError: if the adapter no longer answers.
         """
         lost = 0
-        for task, ranking in self.repeated:
+        for task, ranking in self.first:
             try:
                 again, _ = await self._hits(
                     self.stored[task.haystack], task.query.question, task.depth

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memconform.bench.behaviour import SystemBehaviour
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.observation import Observation
@@ -252,39 +253,6 @@ class Row(Record):
     above_ceilings: list[AboveCeiling] = Field(default_factory=list)
     unanswered: int = 0
     """Measured queries that the system's own reader did not answer, with `--answers`."""
-
-
-class SystemBehaviour(Record):
-    """What a system behind an adapter was seen to do. All of it is honest, and a finding."""
-
-    sent: int
-    """Items that were stored."""
-    probed: int
-    """Items that were searched for by their own words."""
-    found: int
-    """How many of these were among the first ten hits."""
-    hits: int
-    """Hits of all questions."""
-    rewritten: int
-    """How many of these have another text than the item, or no id and the text of no item."""
-    searches: int
-    """Questions that were searched for."""
-    short: int
-    """How many of these had fewer hits of items than were asked for and exist."""
-    repeated: int
-    """Searches that were made again."""
-    changed: int
-    """How many of these then ranked otherwise."""
-    leaks: int
-    """Searches with an item that was stored for another user; they are not measured."""
-    restarted: int
-    """Searches that were made once more after the system's process had been started anew."""
-    lost: int
-    """How many of these failed, or found none of the items that they had found before."""
-    adapter_lines: int
-    """Lines of the adapter that are neither empty nor comments."""
-    licence: str
-    """That of the system."""
 
 
 class SystemRecord(Record):

@@ -76,7 +76,8 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
     """The systems of `--system` that have an adapter.
 
     Raises:
-        UsageError: `unknown_system`, or as `load_system`.
+        UsageError: `unknown_system`, `one_name_twice`, `no_embedder`, `bad_option`, or as
+            `load_system`.
     """
     known = known_systems(working_folder())
     programs: dict[str, AdapterProgram] = {}
@@ -105,6 +106,15 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
                     code="one_name_twice",
                     hint="change `name` in one system.toml",
                 )
+            program.require_services(
+                scripted=options.upstream == "scripted", embed_model=options.embed_model or ""
+            )
+    if programs and options.events is not None:
+        raise UsageError(
+            "--events restricts what is searched for a question, which no adapter can do",
+            code="bad_option",
+            hint="omit it, or --system",
+        )
     return list(programs.values())
 
 

@@ -32,7 +32,6 @@ HELP = "Help"
 ON_STDOUT = "memconform.on_stdout"
 """Key of a context's `meta`: the option that writes to standard output."""
 
-
 EXIT_CODES_PAGE = "docs/EXIT-CODES.md"
 
 _COMMON_CODES = {

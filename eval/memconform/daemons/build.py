@@ -9,10 +9,11 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 from memconform.daemons.environment import for_build, shell_variables
 from memconform.daemons.limits import DISK_BYTES, is_shown
@@ -43,6 +44,21 @@ _PROGRESS_WIDTH = 80
 _VARIABLE_ROOT = re.compile(r"\$\{(\w+)\}/")
 
 
+class Buildable(Protocol):
+    """What is built once: an SDK, or the packages of an adapter."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def requires(self) -> Sequence[str]:
+        """Programs that must be on PATH."""
+        ...
+
+    @property
+    def build(self) -> Build | None: ...
+
+
 def build_hash(manifest: Manifest, folder: Path) -> str:
     """SHA-256 of the manifest, of the build, and of the program that is served; raises as
     `build_key`.
@@ -54,7 +70,7 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     return digest.hexdigest()
 
 
-def build_key(manifest: Manifest, folder: Path) -> str:
+def build_key(manifest: Buildable, folder: Path) -> str:
     """SHA-256 of `[build]`, the tools and every input file, by which builds are cached.
 
     What a manifest says of the daemon's wire, seeding or claims makes no other build.
@@ -107,7 +123,7 @@ def _input_root(pattern: str, folder: Path) -> tuple[Path, str]:
 
 
 async def ensure_built(
-    manifest: Manifest,
+    manifest: Buildable,
     folder: Path,
     key: str,
     progress: Progress,
@@ -117,7 +133,7 @@ async def ensure_built(
     """Build the SDK unless a build for `key` exists; returns the build's folder.
 
     Args:
-        manifest: The SDK.
+        manifest: The SDK, or the adapter.
         folder: Where the build runs.
         key: Identifies the state of the sources.
         progress: Receives lines for the user.

@@ -2,9 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -31,6 +31,13 @@ from memconform.validation_faults import require_placeholders, validation_faults
 
 _SERVE_PLACEHOLDERS = ("host", "port", "addr", "state_dir", "build_dir", "python", "upstream")
 _BUILD_PLACEHOLDERS = ("build_dir", "python")
+Kind = Literal["sdk.toml", "system.toml"]
+_NAMED_BY: Mapping[Kind, tuple[str, str]] = {
+    "sdk.toml": ("--sdk", "docs/SDK-AUTHORS.md"),
+    "system.toml": ("--system", "docs/SYSTEMS.md"),
+}
+"""The flag that names a manifest, and the page that describes it."""
+_Tables = TypeVar("_Tables", bound=BaseModel)
 
 
 def _pattern(pattern: str, rule: str) -> AfterValidator:
@@ -226,23 +233,50 @@ def load_manifest(path: Path) -> Manifest:
         UsageError: `manifest_missing` if the file cannot be read; `manifest_invalid`, naming the
             file and the key or line, if its content is invalid.
     """
+    manifest = read_tables(path, "sdk.toml", Manifest, place=_place, known=_keys)
+    require_no_faults(path, "sdk.toml", _contradictions(manifest))
+    return manifest
+
+
+def read_tables(
+    path: Path,
+    kind: Kind,
+    model: type[_Tables],
+    *,
+    place: Callable[[Sequence[str]], str] = ".".join,
+    known: Callable[[Sequence[str]], Iterable[str]] | None = None,
+) -> _Tables:
+    """Read a manifest.
+
+    Args:
+        path: the file, whatever it is called.
+        kind: what it is.
+        model: its schema.
+        place: formats the path to a fault.
+        known: as for `validation_faults`.
+
+    Raises:
+        UsageError: `manifest_missing`, `manifest_invalid`.
+    """
     try:
-        content = path.read_text(encoding="utf-8-sig")
-        manifest = Manifest.model_validate(tomllib.loads(content))
+        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise UsageError(
-            f"{path}: {error.strerror}", code="manifest_missing", hint="check --sdk"
+            f"{path}: {error.strerror}", code="manifest_missing", hint=f"check {_NAMED_BY[kind][0]}"
         ) from error
     except UnicodeDecodeError as error:
-        raise _invalid(path, f"not UTF-8 at byte {error.start}") from error
+        raise _invalid(path, kind, f"not UTF-8 at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
-        raise _invalid(path, str(error)) from error
+        raise _invalid(path, kind, str(error)) from error
     except ValidationError as error:
-        faults = validation_faults(error, place=_place, known=_keys, quoted=True)
-        raise _invalid(path, "\n".join(faults)) from error
-    if contradictions := list(_contradictions(manifest)):
-        raise _invalid(path, "\n".join(contradictions))
-    return manifest
+        faults = validation_faults(error, place=place, known=known, quoted=True)
+        raise _invalid(path, kind, "\n".join(faults)) from error
+
+
+def require_no_faults(path: Path, kind: Kind, faults: Iterable[str]) -> None:
+    """Raise UsageError `manifest_invalid` with every fault that a schema cannot express."""
+    if found := list(faults):
+        raise _invalid(path, kind, "\n".join(found))
 
 
 def _contradictions(manifest: Manifest) -> Iterator[str]:
@@ -304,11 +338,11 @@ def _used(
             yield f"[{table}] {variable}: {used!r} is not among [capabilities] {claim}"
 
 
-def _invalid(path: Path, faults: str) -> UsageError:
+def _invalid(path: Path, kind: Kind, faults: str) -> UsageError:
     return UsageError(
-        f"{path} is not a valid sdk.toml",
+        f"{path} is not a valid {kind}",
         code="manifest_invalid",
-        hint="docs/SDK-AUTHORS.md lists every key",
+        hint=f"{_NAMED_BY[kind][1]} lists every key",
         excerpt=faults,
     )
 

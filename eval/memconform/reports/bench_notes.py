@@ -56,15 +56,16 @@ def footnotes(report: BenchReport) -> list[str]:
 
 def behaviour_table(report: BenchReport) -> tuple[list[str], list[list[str]]] | None:
     """The header and the rows of what systems behind adapters were seen to do; None without any."""
-    header = ["system", "found by own words", "rewritten", "too few", "changed", "other user's"]
-    header += ["lost by a restart", "adapter lines", "licence"]
+    header = ["system", "found by own words", "of no item", "rewritten", "too few", "changed"]
+    header += ["other user's", "lost by a restart", "adapter lines", "licence"]
     cells = [
         [
             system.name,
             *(
                 f"{part:,}/{whole:,}"
                 for part, whole in (
-                    *((seen.found, seen.probed), (seen.rewritten, seen.hits)),
+                    *((seen.found, seen.probed), (seen.of_no_item, seen.hits)),
+                    (seen.rewritten, seen.hits),
                     *((seen.short, seen.searches), (seen.changed, seen.repeated)),
                     *((seen.leaks, seen.searches + seen.leaks), (seen.lost, seen.restarted)),
                 )

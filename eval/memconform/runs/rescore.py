@@ -273,7 +273,7 @@ def stored_floors(journal: Path) -> tuple[Floor, ...]:
         return tuple(Floor(floor.floor, floor.tag) for floor in result.floors)
     try:
         manifest = json.loads(journal.with_name("manifest.json").read_bytes())
-        return tuple(map(Floor.parse, manifest["floors"]))
+        return tuple(Floor.parse(str(each)) for each in manifest["floors"])
     except (OSError, ValueError, KeyError, TypeError):
         # Earlier versions did not write them; a journal may have been copied alone.
         return (DEFAULT_FLOOR,)

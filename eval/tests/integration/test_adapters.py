@@ -30,6 +30,7 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "probed": 12,
         "found": 12,
         "hits": 72,
+        "of_no_item": 0,
         "rewritten": 0,
         "searches": 12,
         "short": 0,
@@ -38,7 +39,7 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "leaks": 0,
         "restarted": 5,
         "lost": 0,
-        "adapter_lines": 23,
+        "adapter_lines": 30,
         "licence": "MIT",
     }
     assert "lost by a restart" in ended.err

@@ -85,8 +85,8 @@ def _render(page: Page, charts: dict[str, Any], blocks: Blocks) -> Iterator[str]
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals |= {"svg": Markup, "wmb_cells": score_cells, "bench_notes": footnotes}
-    environment.globals["behaviour_table"] = behaviour_table
+    environment.globals |= {"svg": Markup, "wmb_cells": score_cells}
+    environment.globals |= {"bench_notes": footnotes, "behaviour_table": behaviour_table}
     template = environment.get_template("report.html.j2")
     return template.generate(
         page=page,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from memconform.bench import schedule
 from memconform.cli.main import cli
 from memconform.errors import UsageError
 from tests.adapters import write_boxes, write_system
@@ -20,12 +21,21 @@ class _Ended:
     report: dict[str, Any]
 
 
-def _bench(folder: Path, *more: str | Path) -> _Ended:
+def _bench(folder: Path, *more: str | Path, users: int = 2) -> _Ended:
     file = folder / "report.json"
-    flags = ("--suite", "file", "--data", write_boxes(folder), "--json", file, "--output", folder)
+    flags = (
+        "--suite",
+        "file",
+        "--data",
+        write_boxes(folder, users),
+        "--json",
+        file,
+        "--output",
+        folder,
+    )
     ended = CliRunner().invoke(cli, ["bench", *map(str, (*flags, *more))], standalone_mode=False)
     if isinstance(error := ended.exception, UsageError):
-        return _Ended(error.exit_code, f"{error.message} {error.hint}", {})
+        return _Ended(error.exit_code, f"{error.message} {error.hint} {error.excerpt}", {})
     assert ended.exception is None, ended.exception
     return _Ended(ended.return_value, ended.stderr, json.loads(file.read_text()))
 
@@ -36,7 +46,10 @@ def _bench(folder: Path, *more: str | Path) -> _Ended:
         ("hits = hits[:2]", {"short": 12, "hits": 24}),
         ("hits = [(id, text.upper(), s) for id, text, s in hits]", {"rewritten": 72}),
         ("hits = [(None, text, s) for id, text, s in hits]", {"rewritten": 0, "found": 12}),
-        ("hits = [(None, 'a fact', s) for id, text, s in hits]", {"rewritten": 72, "found": 0}),
+        (
+            "hits[1:] = [(None, 'a fact', s) for id, text, s in hits[1:]]",
+            {"of_no_item": 60, "short": 12},
+        ),
         ("hits = hits[::-1] if calls.count(query) > 1 else hits", {"changed": 10}),
         ("hits = hits[1:] if query.startswith('the secret') else hits", {"found": 0}),
     ],
@@ -133,6 +146,59 @@ def test_an_item_of_another_user_is_a_leak(tmp_path: Path) -> None:
     assert behaviour["leaks"] == ended.report["rows"][0]["not_measured"] == 6
     assert "foreign_id" in ended.err
     assert ended.code == 3
+
+
+@pytest.mark.parametrize(
+    ("mood", "code"),
+    [("unfinished", "adapter_finish_failed"), ("stubborn", "adapter_forget_failed")],
+)
+def test_a_function_that_fails_is_named(mood: str, code: str, tmp_path: Path) -> None:
+    """The second user is forgotten after the questions of the third."""
+    system = write_system(tmp_path / "mine", more=f'[settings]\nmood = "{mood}"\n')
+    ended = _bench(tmp_path, "--system", system, users=3)
+    assert (ended.code, code in ended.err) == (3, True)
+
+
+def test_hits_that_are_no_items_are_no_score_of_zero(tmp_path: Path) -> None:
+    system = write_system(tmp_path / "mine", search="hits = [(None, 'a fact', 1.0)]")
+    ended = _bench(tmp_path, "--system", system)
+    assert (ended.code, "hits_of_no_item" in ended.err) == (3, True)
+    assert ended.report["rows"][0]["views"] == {}
+
+
+def test_searches_that_overlap_get_their_own_replies(tmp_path: Path) -> None:
+    """Two calls read from one socket at once, which ended the program."""
+    system = write_system(tmp_path / "mine")
+    ended = _bench(tmp_path, "--system", system, "--concurrency", "6")
+    assert ended.code == 0, ended.err
+    metrics = ended.report["rows"][0]["views"]["all"]["metrics"]
+    assert metrics["recall_any@5"]["value"] == 100
+
+
+def test_a_restart_is_tried_where_the_last_verification_had_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "_VERIFY_EVERY", 6)
+    ended = _bench(tmp_path, "--system", write_system(tmp_path / "mine"))
+    behaviour = ended.report["systems"][0]["behaviour"]
+    assert (behaviour["repeated"], behaviour["restarted"], behaviour["lost"]) == (20, 5, 5)
+
+
+def test_what_a_system_lacks_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    """The daemons and systems before it had been measured by then."""
+    system = write_system(tmp_path / "mine", more='[settings]\nurl = "{upstream}/v1"\n')
+    ended = _bench(tmp_path, "--system", system)
+    assert (ended.code, "add --upstream scripted" in ended.err) == (2, True)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_no_adapter_can_do_is_refused(tmp_path: Path) -> None:
+    """It would have ranked other items than the systems beside it."""
+    (tmp_path / "events.json").write_text("{}")
+    (tmp_path / "ranges.json").write_text("{}")
+    flags = ("--events", tmp_path / "events.json", "--ranges", tmp_path / "ranges.json")
+    ended = _bench(tmp_path, "--system", write_system(tmp_path / "mine"), *flags)
+    assert (ended.code, "no adapter can do" in ended.err) == (2, True)
 
 
 def test_a_system_that_nobody_knows_is_named(tmp_path: Path) -> None:

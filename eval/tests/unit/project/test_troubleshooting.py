@@ -33,7 +33,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/schedule.py", "error.code"): (),
     # What child.py replies, which imports nothing of the package.
     ("adapters/connection.py", "reply.get('error')"): (
-        *("adapter_load_failed", "adapter_search_failed", "adapter_start_failed"),
+        *("adapter_finish_failed", "adapter_forget_failed", "adapter_load_failed"),
+        *("adapter_search_failed", "adapter_start_failed"),
         *("adapter_store_failed", "adapter_wrong_type"),
     ),
     ("bench/adapter_system.py", "error.code"): (),

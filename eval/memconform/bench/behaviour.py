@@ -1,0 +1,39 @@
+"""What a memory system behind an adapter was seen to do, in figures."""
+
+from memconform.records import Record
+
+
+class SystemBehaviour(Record, frozen=False):
+    """Counts over all haystacks, which grow while it is measured. All is honest, and a finding."""
+
+    adapter_lines: int
+    """Lines of the adapter that are neither empty nor comments."""
+    licence: str
+    """That of the system."""
+
+    sent: int = 0
+    """Items that were stored."""
+    probed: int = 0
+    """Items that were searched for by their own words."""
+    found: int = 0
+    """How many of these were among the first ten hits."""
+    hits: int = 0
+    """Hits of all questions."""
+    of_no_item: int = 0
+    """How many of these have no id, and the text of no item."""
+    rewritten: int = 0
+    """How many of these have the id of an item and another text."""
+    searches: int = 0
+    """Questions that were searched for."""
+    short: int = 0
+    """How many of these had fewer hits of items than were asked for and exist."""
+    repeated: int = 0
+    """Searches that were made again."""
+    changed: int = 0
+    """How many of these then ranked otherwise."""
+    leaks: int = 0
+    """Searches with an item that was stored for another user; they are not measured."""
+    restarted: int = 0
+    """Searches that were made once more after the system's process had been started anew."""
+    lost: int = 0
+    """How many of these failed, or found none of the items that they had found before."""
