@@ -1,6 +1,7 @@
 """The schema of `system.toml`, which describes a memory system behind an adapter."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from memconform.daemons.manifest import (
     require_no_faults,
 )
 from memconform.daemons.sdk_runner import Progress
-from memconform.errors import UsageError
+from memconform.errors import DaemonError, UsageError
 from memconform.validation_faults import require_placeholders
 
 MANIFEST: Kind = "system.toml"
@@ -61,6 +62,8 @@ class SystemManifest(_Table):
     """Handed to the adapter's `start`; placeholders as in `[upstream.scripted]`."""
     timeout_s: float = Field(default=300, gt=0)
     """Seconds for a call of the adapter."""
+    root: bool = True
+    """Whether it runs as root, which Postgres does not."""
     upstream: SystemUpstream | None = None
 
 
@@ -138,6 +141,16 @@ class AdapterProgram:
                         code="no_embedder",
                         hint=f"add {_FLAGS[placeholder]}",
                     )
+
+    def require_user(self) -> None:
+        """Raise DaemonError `not_as_root` if root runs a system that refuses it."""
+        if not self.manifest.root and os.geteuid() == 0:
+            raise DaemonError(
+                f"{self.name} does not run as root",
+                code="not_as_root",
+                hint="run memconform as another user; in a container: "
+                "unshare --user --map-user=1000 --map-group=1000 memconform ...",
+            )
 
     def variables(self, *, scripted: bool) -> dict[str, str]:
         """The variables of its upstream, with placeholders."""

@@ -81,6 +81,12 @@ class AdapterSystem:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RunningSystem]:
+        """Start the adapter.
+
+        Raises:
+            DaemonError: as `AdapterProgram.require_user`, and if it does not start.
+        """
+        self.program.require_user()
         folder, manifest = DaemonFolder(self.folder), self.program.manifest
         state = folder.path / "state"
         state.mkdir()

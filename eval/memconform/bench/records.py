@@ -307,8 +307,11 @@ class BenchPair(Record):
     """The comparison of two systems' pass rates."""
 
     strategy: str
+    """That of the first."""
     first: str
     second: str
+    second_strategy: str | None = None
+    """Null in older results, where it is that of the first."""
     metric: str
     """The metric by which a query passes."""
     contrast: PairedComparison
@@ -364,6 +367,8 @@ class BenchReport(HostOrigin, ReportHeader):
     rows: list[Row]
     alike: list[RankingAgreement]
     parity: list[BenchPair] = Field(default_factory=list)
+    with_bm25: list[BenchPair] = Field(default_factory=list)
+    """Each other row beside that of BM25; empty unless a system behind an adapter was measured."""
     errata: ErrataReport | None = None
     chance: dict[str, ChanceLevel] = Field(default_factory=dict)
     """By view; empty unless a row was measured."""

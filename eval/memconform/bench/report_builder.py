@@ -19,7 +19,7 @@ from memconform.bench.records import (
 )
 from memconform.bench.returned_texts import ReturnedTexts
 from memconform.bench.rows import ranking_agreement, row, with_added_latency
-from memconform.bench.system_agreement import compare_systems
+from memconform.bench.system_agreement import compare_systems, compare_with_bm25
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.validity import Validity
@@ -104,14 +104,15 @@ class BenchReportBuilder:
         source = plan.source()
         records = list(self._queries.values())
         rows, limits = self._with_ceilings(self._rows())
+        deepest = max(plan.settings.ks)
         systems_by_label: dict[str, list[str]] = {}
         for system in plan.systems:
             for label in dict.fromkeys(s.label for s in system.strategies if s.mode):
                 systems_by_label.setdefault(label, []).append(system.name)
         agreements = [
             agreement
-            for label, systems in systems_by_label.items()
-            if (agreement := ranking_agreement(label, systems, records)) is not None
+            for label, alike in systems_by_label.items()
+            if (agreement := ranking_agreement(label, alike, records)) is not None
         ]
         pairs = [
             pair
@@ -120,10 +121,12 @@ class BenchReportBuilder:
                 agreement.strategy,
                 agreement.systems,
                 records,
-                k=max(plan.settings.ks),
+                k=deepest,
                 source=source,
             )
         ]
+        systems = [self._system(system.name) for system in plan.systems]
+        foreign = any(system.behaviour is not None for system in systems)
         return BenchReport(
             run_id=self._run_id,
             suite=plan.suite,
@@ -134,10 +137,13 @@ class BenchReportBuilder:
             concurrency=plan.concurrency,
             resumed_from=plan.resumed.parent.name if plan.resumed and self.adopted else None,
             overhead_ms=None if self.adopted else self.overhead,
-            systems=[self._system(system.name) for system in plan.systems],
+            systems=systems,
             rows=rows,
             alike=agreements,
             parity=pairs,
+            with_bm25=(
+                compare_with_bm25(rows, records, k=deepest, source=source) if foreign else []
+            ),
             errata=self._errata(limits),
             chance=self._chance(rows),
             exit_code=int(self._exit_code(rows)),

@@ -19,7 +19,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.bench_notes import behaviour_table, footnotes, row_name
+from memconform.reports.bench_notes import footnotes, row_name, system_tables
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table, omission
 from memconform.reports.markdown import markdown_table
@@ -154,7 +154,8 @@ _Cells = list[list[str]]
 
 def _importance(header: Sequence[str]) -> list[str]:
     """The columns of a table from most to least important: recall_any first, then largest k."""
-    metrics = [name.partition("@") for name in header if "@" in name]
+    parts = (name.partition("@") for name in header)
+    metrics = [each for each in parts if each[0] in _BY_WEIGHT]
     largest = max((int(k) for _, _, k in metrics), default=0)
     ranked = sorted(
         metrics, key=lambda m: (m[0] != _SHOWN[0], int(m[2]) != largest, _BY_WEIGHT.index(m[0]))
@@ -237,8 +238,7 @@ def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
     header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s"]
     header += ["memory MiB", "disk MiB"]
     tables.append((header, [_ingest_cells(system) for system in report.systems]))
-    behaviour = behaviour_table(report)
-    return tables if behaviour is None else [*tables, behaviour]
+    return [*tables, *system_tables(report)]
 
 
 def _names(row: Row) -> list[str]:

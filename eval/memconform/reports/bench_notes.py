@@ -10,6 +10,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.console import null_lists, short_rankings, skipped
 from memconform.reports.rates import format_rate
 from memconform.scoring.retrieval import RATES
+from memconform.stats.paired_comparison import ParityVerdict
 
 _HIGH_CHANCE = 50.0
 """Percent from which a note says what a random ranking scores."""
@@ -54,8 +55,17 @@ def footnotes(report: BenchReport) -> list[str]:
     return lines
 
 
-def behaviour_table(report: BenchReport) -> tuple[list[str], list[list[str]]] | None:
-    """The header and the rows of what systems behind adapters were seen to do; None without any."""
+BenchTable = tuple[list[str], list[list[str]]]
+"""A header and rows."""
+
+
+def system_tables(report: BenchReport) -> list[BenchTable]:
+    """The tables about systems behind adapters; empty without any."""
+    return [table for table in (behaviour_table(report), bm25_table(report)) if table is not None]
+
+
+def behaviour_table(report: BenchReport) -> BenchTable | None:
+    """What systems behind adapters were seen to do; None without any."""
     header = ["system", "found by own words", "of no item", "rewritten", "too few", "changed"]
     header += ["other user's", "lost by a restart", "adapter lines", "licence"]
     cells = [
@@ -77,6 +87,26 @@ def behaviour_table(report: BenchReport) -> tuple[list[str], list[list[str]]] | 
         if (seen := system.behaviour) is not None
     ]
     return (header, cells) if cells else None
+
+
+def bm25_table(report: BenchReport) -> BenchTable | None:
+    """Which systems find more than BM25 does; None if that was not measured beside them."""
+    if not report.with_bm25:
+        return None
+    first = report.with_bm25[0]
+    bm25 = f"{first.second} {first.second_strategy}".strip()
+    header = ["system", f"beside {bm25}", f"points of {first.metric} (95 %)", "p (Holm)"]
+    cells = []
+    for pair in report.with_bm25:
+        contrast, difference = pair.contrast, pair.contrast.difference
+        verdict: str = contrast.verdict.value
+        if contrast.verdict is ParityVerdict.DRIFT:
+            verdict = "better" if difference.value > 0 else "worse"
+        interval = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f}"
+        points = f"{100 * difference.value:+.1f} ({interval})"
+        figures = [points, f"{contrast.holm_p:.3f}"] if contrast.compared else ["-", "-"]
+        cells.append([f"{pair.first} {pair.strategy}".strip(), verdict, *figures])
+    return header, cells
 
 
 def _row_notes(row: Row) -> Iterator[str]:

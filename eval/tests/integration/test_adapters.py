@@ -43,6 +43,11 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "licence": "MIT",
     }
     assert "lost by a restart" in ended.err
+    assert "beside flat-bm25" in ended.err
+    [pair] = report["with_bm25"]
+    assert (pair["first"], pair["second"]) == ("mine", "flat-bm25")
+    # Both find all, though not in the same order.
+    assert (pair["contrast"]["both"], pair["contrast"]["verdict"]) == (12, "inconclusive")
     # Nothing is claimed of a system that nobody can know.
     assert "equal scores by the reversed argsort: flat-bm25\n" in ended.err
     [log] = ended.folder.glob("results/runs/*/mine/adapter.log")

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from memconform import __version__
 from memconform.printing.escaping import printable
-from memconform.reports.bench_notes import behaviour_table, footnotes
+from memconform.reports.bench_notes import footnotes, system_tables
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.conformance_data import add_conformance
 from memconform.reports.html.figures import GroupTally, bench_charts, group_charts, replay_charts
@@ -86,7 +86,7 @@ def _render(page: Page, charts: dict[str, Any], blocks: Blocks) -> Iterator[str]
         finalize=_shown,
     )
     environment.globals |= {"svg": Markup, "wmb_cells": score_cells}
-    environment.globals |= {"bench_notes": footnotes, "behaviour_table": behaviour_table}
+    environment.globals |= {"bench_notes": footnotes, "system_tables": system_tables}
     template = environment.get_template("report.html.j2")
     return template.generate(
         page=page,

@@ -1,6 +1,7 @@
 """Memory systems behind adapters: what is a finding, what is not measured, and what is refused."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,18 @@ def test_a_manifest_that_cannot_be_used_is_named(more: str, said: str, tmp_path:
     assert ended.code == 2
     assert said in ended.err
     assert "system.toml" in ended.err
+
+
+@pytest.mark.parametrize(("uid", "code"), [(0, 3), (1000, 0)])
+def test_a_system_that_refuses_root_is_not_measured_as_root(
+    uid: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    system = write_system(tmp_path / "mine", more="root = false\n")
+    ended = _bench(tmp_path, "--system", system, "--system", "flat-bm25")
+    assert ended.code == code, ended.err
+    assert [row["measured"] for row in ended.report["rows"]] == [uid > 0, True]
+    assert ("mine does not run as root" in ended.err) == (uid == 0)
 
 
 @pytest.mark.parametrize(("mood", "lost"), [("", 5), ("once", 5), ("lasting", 0)])

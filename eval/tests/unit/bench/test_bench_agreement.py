@@ -2,8 +2,8 @@
 
 import pytest
 
-from memconform.bench.records import BenchPair, QueryRecord, Relevance
-from memconform.bench.system_agreement import compare_systems
+from memconform.bench.records import BenchPair, QueryRecord, Relevance, Row
+from memconform.bench.system_agreement import compare_systems, compare_with_bm25
 from memconform.records import Failure
 from memconform.reports.parity import contrast_line
 from memconform.stats.paired_comparison import ParityVerdict
@@ -144,3 +144,23 @@ def test_a_verdict_that_needs_more_haystacks_than_there_are_says_so() -> None:
     contrast = _missed(3).contrast.model_copy(update={"dataset_clusters": 3})
     line = contrast_line("one", "other", contrast, "haystack")
     assert line.endswith("a verdict needs 6 haystacks, but the dataset has only 3")
+
+
+def _row(system: str, strategy: str = "") -> Row:
+    return Row(system=system, strategy=strategy, measured=True, queries=30, not_measured=0)
+
+
+def test_each_row_is_compared_with_that_of_bm25_alone() -> None:
+    records = [_record("go", q, ["a", "b"]) for q in range(30)]
+    for name, ranking in (("worse", ["b", "c"]), ("alike", ["a", "b"])):
+        records += [
+            _record(name, q, ranking).model_copy(update={"strategy": ""}) for q in range(30)
+        ]
+    rows = [_row("worse"), _row("go", "bm25"), _row("alike")]
+    worse, alike = compare_with_bm25(rows, records, k=2, source=source(30))
+    assert (worse.first, worse.second, worse.second_strategy) == ("worse", "go", "bm25")
+    assert (worse.contrast.verdict, worse.contrast.second_only) == (ParityVerdict.DRIFT, 30)
+    assert (alike.first, alike.contrast.verdict) == ("alike", ParityVerdict.IDENTICAL)
+    # Holm: the smaller p counts twice, because two rows were compared.
+    assert worse.contrast.holm_p == pytest.approx(2 * worse.contrast.mid_p)
+    assert compare_with_bm25([_row("worse"), _row("alike")], records, k=2, source=source(30)) == []
