@@ -34,8 +34,8 @@ def _report(ended: Ended) -> dict[str, Any]:
     "sample",
     [
         # Samples are nested: the 12 include the 6; `make mutate` takes all.
-        pytest.param(6, marks=pytest.mark.sampled),
-        pytest.param(12, marks=pytest.mark.exhaustive),
+        pytest.param(6, marks=pytest.mark.exhaustive),
+        pytest.param(12, marks=pytest.mark.slow),
     ],
 )
 def test_fixed_sample_is_killed_and_the_good_daemon_passes(
