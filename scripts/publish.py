@@ -4,6 +4,7 @@ python scripts/publish.py lme           pass rates on lme
 python scripts/publish.py mutation      the mutation score, which takes minutes
 python scripts/publish.py bench         the real benchmarks, which takes half an hour
 python scripts/publish.py bench/NAME    one of them
+python scripts/publish.py systems       memory systems behind adapters, which takes an hour
 python scripts/publish.py answers       answers by the scripted reader, which takes minutes
 python scripts/publish.py answers/NAME  those of one benchmark
 python scripts/publish.py replay        50 questions replayed against every SDK, offline
@@ -11,7 +12,8 @@ python scripts/publish.py runs          lme on three daemons, one of which diffe
 python scripts/publish.py public        the public daemons, from a checkout in $JEFFS_BRAIN
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
-that embed need memconform[minilm], and those of answers memconform[qa].
+that embed need memconform[minilm], and those of answers memconform[qa]. Hindsight is not measured
+as root.
 """
 
 import json
@@ -88,6 +90,13 @@ _BENCHES = {
 }
 """Arguments of the published benches; `@` marks a path below the data folder."""
 
+_SYSTEMS = {
+    "locomo-turn": (*_LOCOMO[:4], "--level", "turn"),
+    "locomo-session": (*_LOCOMO[:4], "--level", "session"),
+}
+"""Data of the benches that measure all systems beside all SDKs."""
+_OF_SYSTEMS = ("--system", "all", "--sdk", "all", "--no-skip", "--mode", "bm25,semantic,hybrid")
+
 _ASKED = ("--sdk", "all", "--no-skip", "-k", "5,10", "--require-agreement")
 _ANSWERS = {
     "longmemeval-s": (*_S, "--limit", "50", *_ASKED),
@@ -146,12 +155,23 @@ def measure_mutation() -> dict[str, Any]:
 
 def measure_bench(name: str) -> dict[str, Any]:
     """Run a bench on the real files, and return its report without paths of this machine."""
-    arguments = _BENCHES[name]
+    return _shown_bench(_BENCHES[name])
+
+
+def _shown_bench(arguments: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as output:
         measured = _bench(arguments, Path(output))
     measured["command"] = ["memconform", "bench", *(part.rpartition("/")[2] for part in arguments)]
     measured["source"]["path"] = Path(measured["source"]["path"]).name
     return measured
+
+
+def measure_systems(name: str) -> dict[str, Any]:
+    """Run a bench of all systems and SDKs, and return its report without paths of this machine."""
+    with tempfile.TemporaryDirectory() as output:
+        # The vectors of the items are cached now, so that no system pays for those that follow it.
+        _bench((*_SYSTEMS[name], "--system", "flat-dense", *_MINILM), Path(output))
+    return _shown_bench((*_SYSTEMS[name], *_OF_SYSTEMS, *_MINILM))
 
 
 def _bench(arguments: Sequence[str], output: Path) -> dict[str, Any]:
@@ -241,6 +261,7 @@ def main() -> None:
     for folder, names, take in (
         ("runs", _RUNS, measure_run),
         ("bench", _BENCHES, measure_bench),
+        ("systems", _SYSTEMS, measure_systems),
         ("answers", _ANSWERS, measure_answers),
     ):
         for name in names:

@@ -27,6 +27,7 @@ from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
+from memconform.reports.bench_notes import system_tables
 from memconform.reports.lme import replay_table
 from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
@@ -40,6 +41,8 @@ _Report = TypeVar("_Report", bound=BaseModel)
 
 PUBLISHED = Path("results") / "published"
 LME_MODES = ("bm25", "semantic", "hybrid")
+_MOST_IN_README = 8
+"""Rows of the table of systems in README."""
 _METRICS = ("recall_any@5", "recall_any@10", "mrr@10", "ndcg@10")
 _OFFICIAL_METRICS = (
     *("recall_any@1", "recall_any@5", "recall_any@10"),
@@ -102,6 +105,7 @@ def tables(checkout: Path) -> list[Table]:
             "bench-memini-dates",
             dates_comparison_table(memini, by_name),
         ),
+        *_systems_tables(checkout),
         Table(checkout / "docs" / "ANSWERS.md", "answers", _answers_table(answers)),
         Table(checkout / "docs" / "REPLAY.md", "replay", _replay_table(replayed)),
         Table(
@@ -172,6 +176,41 @@ def _bench_table(reports: Sequence[BenchReport]) -> str:
         ]
     lines = markdown_table(header, rows, left=range(3))
     return "\n".join([*lines, "", *agreements] if agreements else lines) + "\n"
+
+
+def _systems_tables(checkout: Path) -> list[Table]:
+    """The tables of docs/SYSTEMS.md, and the best rows of one for README."""
+    folder, page = checkout / PUBLISHED / "systems", checkout / "docs" / "SYSTEMS.md"
+    found = []
+    for name, report in _reports(folder, BenchReport).items():
+        found.append(Table(page, f"systems-{name}", _systems_table(report)))
+        for kind, table in zip(("behaviour", "bm25"), system_tables(report), strict=True):
+            lines = markdown_table(*table)
+            found.append(Table(page, f"systems-{name}-{kind}", "\n".join([*lines, ""])))
+    turns = _report(folder / "locomo-turn.json", BenchReport)
+    best = _systems_table(turns, most=_MOST_IN_README)
+    return [*found, Table(checkout / "README.md", "systems", best)]
+
+
+def _systems_table(report: BenchReport, most: int | None = None) -> str:
+    """The rows of a bench, best first: quality, latency, and what storing the items cost."""
+    header = ["system", "version", *_METRICS, "p50 ms", "p95 ms", "items/s", "MiB memory"]
+    rows = []
+    for row in sorted(report.rows, key=_recall, reverse=True)[:most]:
+        system = next(system for system in report.systems if system.name == row.system)
+        scores = _cells(report, row)[1 : 1 + len(_METRICS)]
+        speed = row.latency.answer if row.latency is not None else None
+        costs = ["-", "-"] if speed is None else [f"{speed.p50:.1f}", f"{speed.p95:.1f}"]
+        rate, memory = system.documents_per_s, system.rss_peak_bytes
+        costs.append("-" if rate is None else f"{rate:,.0f}")
+        costs.append("-" if memory is None else f"{memory / 2**20:,.0f}")
+        name = f"{row.system} {row.strategy}".strip()
+        rows.append([name, system.version or "-", *scores, *costs])
+    return "\n".join(markdown_table(header, rows, left=range(2))) + "\n"
+
+
+def _recall(row: Row) -> float:
+    return row.views[ALL].metrics["recall_any@10"].value
 
 
 def _official_table(reports: Sequence[BenchReport]) -> str:

@@ -1,6 +1,7 @@
 """A small memory system behind an adapter, and a benchmark for it."""
 
 import json
+import sys
 from pathlib import Path
 
 _ADAPTER = """
@@ -41,6 +42,36 @@ def search(user, query, k):
     SEARCH
     return hits
 """
+
+
+_PROGRAM = """
+import json
+import sys
+
+users = {}
+for line in sys.stdin:
+    call = json.loads(line)
+    user, reply = call.get("user"), {"number": call["number"]}
+    if call["call"] == "store":
+        users.setdefault(user, []).extend(call["items"])
+    elif call["call"] == "search":
+        words = set(call["query"].lower().split())
+        rank = lambda item: -len(words & set(item["text"].lower().split()))
+        best = sorted(users[user], key=rank)[: call["k"]]
+        reply["hits"] = [[item["id"], item["text"], None] for item in best]
+        SEARCH
+    print(json.dumps(reply), flush=True)
+"""
+
+
+def write_program(folder: Path, *, search: str = "pass") -> Path:
+    """The same system as a program that reads calls as JSON lines; `search` changes a reply."""
+    folder.mkdir(exist_ok=True)
+    (folder / "adapter.txt").write_text(_PROGRAM.replace("SEARCH", search))
+    manifest = 'name = "mine"\nversion = "1.0"\nlicence = "MIT"\nadapter = "adapter.txt"\n'
+    manifest += f'command = [{json.dumps(sys.executable)}, "{{adapter}}"]\n'
+    (folder / "system.toml").write_text(manifest)
+    return folder
 
 
 def write_boxes(folder: Path, users: int = 2) -> Path:

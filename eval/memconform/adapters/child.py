@@ -1,13 +1,14 @@
 """Runs an adapter; started by `connection.py` as a process of its own.
 
-    python child.py SOCKET FILE
+    python child.py SOCKET
 
 It imports nothing of memconform, so that it runs with whatever the adapter brings. Requests and
 replies are JSON lines on a Unix socket: what the adapter prints goes to its log and is never taken
 for a reply.
 
-There are two forms of adapters. That of memconform is described in docs/SYSTEMS.md; that of
-WMB-100K has `store(user_id, content)` and `search(user_id, query)`, and says nothing of ids.
+There are three forms of adapters: a module with the functions of docs/SYSTEMS.md, a program in any
+language that has them as JSON lines, and a module as for WMB-100K: `store(user_id, content)` and
+`search(user_id, query)`, which say nothing of ids.
 """
 
 import importlib.util
@@ -17,6 +18,7 @@ import os
 import pathlib
 import queue
 import socket
+import subprocess
 import sys
 import threading
 import traceback
@@ -38,7 +40,7 @@ def _read(connection: socket.socket, requests: "queue.SimpleQueue[bytes]") -> No
     os._exit(0)
 
 
-def _load(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the user's
+def _module(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the user's
     sys.argv = [path]
     own = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `python FILE` does
     # An adapter's `import records` must not find memconform's.
@@ -59,10 +61,18 @@ def _load(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the
     return module
 
 
+def _load(form: str, command: list[str]) -> Any:  # noqa: ANN401 - one of the forms
+    """Load an adapter: a module's path, or the command of a program."""
+    if form == "lines":
+        return _LinesForm(command)
+    [path] = command
+    return {"wmb": _WmbForm, "system": _SystemForm}[form](_module(path))
+
+
 class _WmbForm:
     """`store(user_id, content)`, `search(user_id, query)`: a list of texts."""
 
-    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _load
+    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _module
         self.module = module
 
     def store(self, user_id: str, content: str) -> dict[str, Any]:
@@ -94,7 +104,7 @@ class _WmbForm:
 class _SystemForm:
     """The form of memconform: items and hits have ids, and a user can be forgotten."""
 
-    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _load
+    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _module
         self.module = module
 
     def start(self, folder: str, settings: dict[str, str]) -> dict[str, Any]:
@@ -115,16 +125,7 @@ class _SystemForm:
         took = (perf_counter() - started) * 1_000
         if inspect.isawaitable(found):
             return _wrong("search returned an awaitable, which nothing awaits")
-        if not isinstance(found, (list, tuple)):
-            return _wrong(f"search must return a list of hits, not {repr(found)[:80]}")
-        hits = []
-        for each in found:
-            fault = _fault(each)
-            if fault:
-                return _wrong(f"{fault}: {repr(each)[:80]}")
-            identifier, text, score = each
-            hits.append([identifier, text, None if score is None else float(score)])
-        return {"hits": hits, "took_ms": took}
+        return _hits(found, took)
 
     def _call(self, name: str, *arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's function
         function = getattr(self.module, name, None)
@@ -133,6 +134,73 @@ class _SystemForm:
         if inspect.isawaitable(function(*arguments)):
             return _wrong(f"{name} returned an awaitable, which nothing awaits")
         return {}
+
+
+class _LinesForm:
+    """A program in any language: a call is a JSON line on its stdin, the reply one on stdout."""
+
+    def __init__(self, command: list[str]) -> None:
+        # Its stderr is the log.
+        self.program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.calls = 0
+
+    def start(self, folder: str, settings: dict[str, str]) -> dict[str, Any]:
+        return self._call("start", folder=folder, settings=settings)
+
+    def store(self, user: str, items: list[list[str]]) -> dict[str, Any]:
+        return self._call("store", user=user, items=[Item(*each)._asdict() for each in items])
+
+    def finish(self, user: str) -> dict[str, Any]:
+        return self._call("finish", user=user)
+
+    def forget(self, user: str) -> dict[str, Any]:
+        return self._call("forget", user=user)
+
+    def search(self, user: str, query: str, k: int) -> dict[str, Any]:
+        started = perf_counter()
+        reply = self._call("search", user=user, query=query, k=k)
+        took = (perf_counter() - started) * 1_000
+        return reply if "error" in reply else _hits(reply.get("hits"), took)
+
+    def _call(self, name: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        if self.program.stdin is None or self.program.stdout is None:
+            raise RuntimeError("the program has no streams")
+        self.calls += 1
+        call = {"number": self.calls, "call": name, **arguments}
+        try:
+            self.program.stdin.write(json.dumps(call).encode() + b"\n")
+            self.program.stdin.flush()
+        except BrokenPipeError:
+            pass  # its end of stdout tells
+        line = self.program.stdout.readline()
+        if not line:
+            code = self.program.wait()
+            return {"error": "adapter_died", "message": f"the program ended with exit code {code}"}
+        try:
+            reply = json.loads(line)
+        except ValueError:
+            return _wrong(f"a line on stdout is no reply in JSON: {repr(line)[1:80]}")
+        if not isinstance(reply, dict) or reply.get("number") != self.calls:
+            # Of an earlier call, its hits would count for this question.
+            return _wrong(f"not the reply to call {self.calls}: {repr(line)[1:80]}")
+        if "error" in reply:
+            return {"error": f"adapter_{name}_failed", "message": str(reply["error"])[:400]}
+        del reply["number"]
+        return reply
+
+
+def _hits(found: Any, took_ms: float) -> dict[str, Any]:  # noqa: ANN401 - whatever an adapter returns
+    """The reply to a search."""
+    if not isinstance(found, (list, tuple)):
+        return _wrong(f"search must return a list of hits, not {repr(found)[:80]}")
+    hits = []
+    for each in found:
+        fault = _fault(each)
+        if fault:
+            return _wrong(f"{fault}: {repr(each)[:80]}")
+        identifier, text, score = each
+        hits.append([identifier, text, None if score is None else float(score)])
+    return {"hits": hits, "took_ms": took_ms}
 
 
 def _fault(hit: Any) -> str:  # noqa: ANN401 - whatever an adapter returns
@@ -166,7 +234,7 @@ def _wrong(message: str) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests until the harness closes the socket."""
-    address, path = sys.argv[1:]
+    [address] = sys.argv[1:]
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -177,8 +245,8 @@ def main() -> None:
         number, verb, *arguments = json.loads(requests.get())
         try:
             if verb == "load":
-                form = _WmbForm if arguments == ["wmb"] else _SystemForm
-                adapter = form(_load(path))
+                form, command = arguments
+                adapter = _load(form, command)
                 reply: dict[str, Any] = {}
             else:
                 reply = getattr(adapter, verb)(*arguments)

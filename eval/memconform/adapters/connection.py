@@ -28,13 +28,12 @@ _CONNECT_SECONDS = 60.0
 
 @asynccontextmanager
 async def adapter_process(
-    python: str, file: Path, log: Path, *, env: Mapping[str, str], limit: float
+    python: str, log: Path, *, env: Mapping[str, str], limit: float
 ) -> "AsyncIterator[AdapterConnection]":
     """Run an adapter until the block is left; it is not loaded yet.
 
     Args:
         python: the interpreter.
-        file: the adapter; its absolute path.
         log: the file to which its output is added.
         env: its whole environment.
         limit: seconds for each call.
@@ -54,7 +53,7 @@ async def adapter_process(
         server = await asyncio.start_unix_server(accept, address, limit=_MAX_REPLY)
         async with server:
             process = await DaemonProcess.start(
-                (python, str(_CHILD), str(address), str(file)),
+                (python, str(_CHILD), str(address)),
                 env=env,
                 cwd=Path.cwd(),
                 log=log,

@@ -54,6 +54,9 @@ class SystemManifest(_Table):
     """Of the system, as `requires` pins it."""
     licence: str
     adapter: Argument = "adapter.py"
+    """A Python module; with `command`, the program's file."""
+    command: Annotated[list[Argument], Field(min_length=1)] | None = None
+    """What starts an adapter that is no Python module; `{adapter}` is its absolute path."""
     python: Annotated[str, Field(pattern=r"^3\.\d{1,2}$")] | None = None
     """The interpreter's version; None for the one that runs memconform."""
     requires: Argument | None = None
@@ -92,6 +95,11 @@ class AdapterProgram:
         """Lines of the adapter that are neither empty nor comments."""
         lines = self.file.read_text("utf-8").splitlines()
         return sum(not line.lstrip().startswith("#") for line in lines if line.strip())
+
+    def command(self) -> list[str]:
+        """What starts it: the absolute path of the module, or a program with its arguments."""
+        path = str(self.file.absolute())
+        return [part.replace("{adapter}", path) for part in self.manifest.command or ["{adapter}"]]
 
     @property
     def name(self) -> str:
@@ -190,6 +198,8 @@ def load_system(path: Path) -> AdapterProgram:
 
 def _faults(program: AdapterProgram) -> Iterator[str]:
     manifest = program.manifest
+    if manifest.command is not None and (manifest.python or manifest.requires):
+        yield "command: python and requires are for Python modules, omit them"
     for key, name in (("adapter", manifest.adapter), ("requires", manifest.requires)):
         if name is not None and not (program.folder / name).is_file():
             yield f"{key}: {program.folder / name} is not a file"

@@ -1,11 +1,11 @@
 """An adapter at work: its process, which can be started anew with the folder of the first one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from memconform.adapters.connection import AdapterConnection, adapter_process
 from memconform.daemons.resources import Sampler
@@ -16,7 +16,9 @@ class AdapterSession:
     """The processes of an adapter, one at a time."""
 
     python: str
-    file: Path
+    form: Literal["system", "lines"]
+    command: Sequence[str]
+    """The absolute path of a module, or with `lines` what starts a program."""
     log: Path
     """The file to which each process adds its output."""
     state: Path
@@ -45,11 +47,11 @@ class AdapterSession:
         await self._load()
 
     async def _begin(self) -> None:
-        process = adapter_process(self.python, self.file, self.log, env=self.env, limit=self.limit)
+        process = adapter_process(self.python, self.log, env=self.env, limit=self.limit)
         self.connection = await self._stack.enter_async_context(process)
 
     async def _load(self) -> None:
-        await self.call("load", "system")
+        await self.call("load", self.form, list(self.command))
         await self.call("start", str(self.state.absolute()), dict(self.settings))
 
     @asynccontextmanager

@@ -101,7 +101,8 @@ class AdapterSystem:
             env |= filled(self.program.variables(scripted=self.scripted), placeholders)
             session = AdapterSession(
                 python=self.python,
-                file=await asyncio.to_thread(self.program.file.absolute),
+                form="system" if manifest.command is None else "lines",
+                command=await asyncio.to_thread(self.program.command),
                 log=folder.path / "adapter.log",
                 state=state,
                 env=env,

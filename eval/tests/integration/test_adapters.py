@@ -1,13 +1,15 @@
-"""A memory system behind an adapter, measured by the installed program."""
+"""Memory systems behind adapters, measured by the installed program."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from memconform.adapters.manifest import known_systems
 from tests.adapters import write_boxes, write_system
-from tests.conftest import Ended
+from tests.conftest import CHECKOUT, Ended
 
 Call = Callable[..., Ended]
 
@@ -52,3 +54,39 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
     assert "equal scores by the reversed argsort: flat-bm25\n" in ended.err
     [log] = ended.folder.glob("results/runs/*/mine/adapter.log")
     assert not list(log.parent.glob("state*"))
+
+
+_LIGHT = ("faiss", "qdrant")
+_PLAIN = (*_LIGHT, "chroma", "langgraph", "lancedb", "llamaindex")
+"""Stores that rank by the similarity of the vectors alone."""
+
+
+@pytest.mark.timeout(1_200)  # packages of up to 1.4 GB are installed
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if name in _LIGHT else pytest.mark.slow)
+        for name in known_systems(CHECKOUT)
+    ],
+)
+def test_a_system_that_ships_is_measured(name: str, memconform: Call, workspace: Path) -> None:
+    data = write_boxes(workspace)
+    flags = ("--upstream", "scripted", "--embed-model", "fh256-1", "-k", "1,5")
+    system = CHECKOUT / "sdks" / "adapters" / name
+    ended = memconform(
+        *("bench", "--suite", "file", "--data", data, "--json", "report.json", *flags),
+        *("--system", system, "--system", "flat-dense"),
+        timeout=1_100,
+    )
+    report = json.loads((workspace / "report.json").read_text())
+    row, dense = report["rows"]
+    if name == "hindsight" and os.geteuid() == 0:
+        assert (ended.code, row["measured"]) == (3, False)
+        assert "not_as_root" in ended.err
+        return
+    assert ended.code == 0, ended.err
+    behaviour = report["systems"][0]["behaviour"]
+    assert behaviour["sent"] == behaviour["probed"] == behaviour["found"] == 12
+    assert behaviour["of_no_item"] == behaviour["rewritten"] == behaviour["leaks"] == 0
+    if name in _PLAIN:
+        assert row["views"] == dense["views"]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from memconform.bench import schedule
 from memconform.cli.main import cli
 from memconform.errors import UsageError
-from tests.adapters import write_boxes, write_system
+from tests.adapters import write_boxes, write_program, write_system
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,7 @@ def test_a_system_that_stores_nothing_has_no_score(store: str, code: str, tmp_pa
         ('requires = "missing.txt"\n', "missing.txt is not a file"),
         ('[settings]\nurl = "{upstrem}/v1"\n', "upstrem"),
         ('colour = "red"\n', "unknown key"),
+        ('python = "3.11"\ncommand = ["node"]\n', "are for Python modules"),
         ('[settings]\nurl = "{upstream}/v1"\n', "add --upstream scripted"),
     ],
 )
@@ -218,3 +219,31 @@ def test_a_system_that_nobody_knows_is_named(tmp_path: Path) -> None:
     ended = _bench(tmp_path, "--system", "fais")
     assert ended.code == 2
     assert "did you mean 'faiss'?" in ended.err
+
+
+def test_a_program_in_another_language_is_measured_as_a_module_is(tmp_path: Path) -> None:
+    ended = _bench(tmp_path, "--system", write_program(tmp_path / "mine"))
+    assert ended.code == 0, ended.err
+    module = _bench(tmp_path, "--system", write_system(tmp_path / "module"))
+    assert ended.report["rows"][0]["views"] == module.report["rows"][0]["views"]
+
+
+@pytest.mark.parametrize(
+    ("search", "code"),
+    [
+        ("print('storing', flush=True)", "adapter_wrong_type"),
+        ("reply['number'] -= 1", "adapter_wrong_type"),
+        ("del reply['hits']", "adapter_wrong_type"),
+        ("reply['hits'][0] = ['i', 'x']", "adapter_wrong_type"),
+        ("reply = {**reply, 'error': 'no index'}", "adapter_search_failed"),
+        ("sys.exit(7)", "adapter_died"),
+    ],
+)
+def test_a_program_that_does_not_answer_a_search_has_no_score(
+    search: str, code: str, tmp_path: Path
+) -> None:
+    broken = write_program(tmp_path / "mine", search=search)
+    ended = _bench(tmp_path, "--system", broken)
+    assert ended.code == 3
+    assert ended.report["systems"][0]["incident"]["code"] == code
+    assert ended.report["rows"][0]["views"] == {}
