@@ -28,6 +28,8 @@ from typing import Any
 
 Item = namedtuple("Item", "id text speaker session date")  # noqa: PYI024 - the interpreter may be any
 
+_MOST_BYTES = 256 << 20
+"""Bytes of a line that a program replies with."""
 _NEEDED = ("store", "search")
 _OPTIONAL = ("start", "finish", "forget")
 
@@ -172,17 +174,17 @@ class _LinesForm:
             self.program.stdin.flush()
         except BrokenPipeError:
             pass  # its end of stdout tells
-        line = self.program.stdout.readline()
+        line = self.program.stdout.readline(_MOST_BYTES)
         if not line:
             code = self.program.wait()
             return {"error": "adapter_died", "message": f"the program ended with exit code {code}"}
         try:
             reply = json.loads(line)
         except ValueError:
-            return _wrong(f"a line on stdout is no reply in JSON: {repr(line)[1:80]}")
+            return _out_of_step(f"a line on stdout is no reply: {repr(line)[1:80]}")
         if not isinstance(reply, dict) or reply.get("number") != self.calls:
             # Of an earlier call, its hits would count for this question.
-            return _wrong(f"not the reply to call {self.calls}: {repr(line)[1:80]}")
+            return _out_of_step(f"not the reply to call {self.calls}: {repr(line)[1:80]}")
         if "error" in reply:
             return {"error": f"adapter_{name}_failed", "message": str(reply["error"])[:400]}
         del reply["number"]
@@ -226,6 +228,10 @@ def _is_half(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def _out_of_step(message: str) -> dict[str, Any]:
+    return {"error": "adapter_out_of_step", "message": message}
 
 
 def _wrong(message: str) -> dict[str, Any]:

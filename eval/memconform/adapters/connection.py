@@ -22,6 +22,8 @@ _CHILD = Path(__file__).with_name("child.py")
 _MAX_REPLY = 256 << 20
 """Bytes of one reply: far more than a judge could read."""
 _MORE_TIME = "see its output; timeout_s of system.toml, or --timeout of `wmb run`, allows more time"
+_FATAL = ("adapter_died", "adapter_out_of_step")
+"""What ends an adapter, and is not about the search in which it is seen."""
 _CONNECT_SECONDS = 60.0
 """An interpreter starts in 30 ms; the limit is for swapping machines."""
 
@@ -112,8 +114,7 @@ class AdapterConnection:
         with suppress(ConnectionError):
             self.calls += 1
             writer.write(json.dumps([self.calls, verb, *arguments]).encode() + b"\n")
-            await writer.drain()
-        line = await self.until_dead(asyncio.ensure_future(_line(reader)), self.timeout)
+        line = await self.until_dead(asyncio.ensure_future(_line(writer, reader)), self.timeout)
         try:
             reply = json.loads(line)
         except ValueError:
@@ -130,7 +131,7 @@ class AdapterConnection:
         message = str(reply.get("message", "")).encode("utf-8", "backslashreplace").decode()
         if code is None:
             return dict(reply)
-        if verb == "search" and code != "adapter_died":
+        if verb == "search" and code not in _FATAL:
             raise DaemonFailedError(code, message)
         raise self._halt(f"{verb}: {message}", code, "correct the adapter, and run again")
 
@@ -169,5 +170,8 @@ class AdapterConnection:
         return error
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def _line(writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> bytes:
+    """The reply to what was written, which the adapter may be slow to read."""
+    with suppress(ConnectionError):
+        await writer.drain()
     return await reader.readline()

@@ -90,6 +90,10 @@ class AdapterProgram:
             digest.update((self.folder / name).read_bytes())
         return digest.hexdigest()
 
+    def is_same(self, other: "AdapterProgram") -> bool:
+        """Whether both are one manifest, however its path was given."""
+        return (self.folder.resolve(), self.manifest) == (other.folder.resolve(), other.manifest)
+
     @property
     def lines(self) -> int:
         """Lines of the adapter that are neither empty nor comments."""
@@ -139,7 +143,16 @@ class AdapterProgram:
         return self._python if self.build is None else str(folder / "bin" / "python")
 
     def require_services(self, *, scripted: bool, embed_model: str) -> None:
-        """Raise UsageError `no_embedder` if a value needs a service that the run does not have."""
+        """Raise UsageError `no_embedder` if the system needs a service that the run does not have.
+
+        One that is told by variables where its models are may make up vectors without them.
+        """
+        if self.variables(scripted=True) and not scripted:
+            raise UsageError(
+                f"{self.folder / MANIFEST}: [upstream.scripted] says where its models are",
+                code="no_embedder",
+                hint=f"add {_FLAGS['upstream']}",
+            )
         services = {"upstream": scripted, "embed_model": bool(embed_model)}
         for name, value in (self.manifest.settings | self.variables(scripted=scripted)).items():
             for placeholder, is_there in services.items():

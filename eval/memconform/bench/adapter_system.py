@@ -28,6 +28,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.environment import BASE, shell_variables
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.measuring.observation import Observation
 from memconform.storage.folders import DaemonFolder
@@ -37,6 +38,8 @@ _BATCH = 50
 _PROBES = 30
 """Items of each haystack that are searched for by their own words."""
 _PROBE_DEPTH = 10
+_MOST_HITS = 16
+"""How many times more hits than items are asked for, of a system that stores items in pieces."""
 _REPEATED = 5
 """Searches of each haystack that are made twice."""
 _OFFLINE = {
@@ -131,7 +134,10 @@ class _RunningAdapter:
             version=self.system.program.manifest.version,
             build_hash=self.system.program.identity,
             upstream="scripted" if self.system.scripted else None,
-            variables=self.system.program.manifest.settings,
+            variables={
+                **self.system.program.manifest.settings,
+                **self.system.program.variables(scripted=self.system.scripted),
+            },
             embedder=self.system.embed_model or None,
             rss_peak_bytes=resources.rss_peak_bytes,
             cpu_seconds=resources.cpu_seconds,
@@ -174,6 +180,7 @@ class _RunningAdapter:
         if index.first and not self.behaviour.restarted:
             # The new process may know nothing of these users, and is not told to forget them.
             await self._restart(index)
+            self.earlier.clear()
             return
         for user in self.earlier:
             await self.session.call("forget", user)
@@ -197,7 +204,9 @@ class _RunningAdapter:
 def _row(user: str, item: Item) -> list[str]:
     """An item as an adapter gets it: id, text, speaker, session, date."""
     speaker = item.metadata.get("speaker", "")
-    return [_unique_id(user, item), item.text, str(speaker), item.group, item.date or ""]
+    moment = to_date_time(item.date)
+    date = "" if moment is None else to_rfc3339(moment)
+    return [_unique_id(user, item), item.text, str(speaker), item.group, date]
 
 
 def _unique_id(user: str, item: Item) -> str:
@@ -216,7 +225,9 @@ class _StoredHaystack:
         for identifier, text in self.texts.items():
             self._by_text[text].append(identifier)
 
-    def item_of(self, identifier: str | None, text: str, taken: Mapping[str, object]) -> str | None:
+    def item_of(
+        self, identifier: str | None, text: str, taken: Collection[str | None]
+    ) -> str | None:
         """The item that a hit is; None for a text of the system's own.
 
         A text that lost its id is matched exactly, to the first item that has it and is not
@@ -237,6 +248,9 @@ class _AdapterIndex:
     record: IndexRecord
     first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
     """The first searches, which are made again at each verification."""
+    searches: int = 0
+    items_found: int = 0
+    """Items in the rankings of all searches, those of its own words too."""
 
     async def probe(self) -> None:
         """Search for items by their own words.
@@ -281,39 +295,64 @@ class _AdapterIndex:
     async def _hits(
         self, stored: _StoredHaystack, query: str, k: int, *, counted: bool = False
     ) -> tuple[tuple[str, ...], float]:
-        """The items of a search in order, each once, and the milliseconds that it took."""
-        reply: dict[str, Any] = await self.session.call("search", stored.user, query, k)
-        ranking: dict[str, None] = {}
-        for identifier, text, _ in reply["hits"][:k]:
-            item = stored.item_of(identifier, text, ranking)
+        """The first k items of a search in order, each once, and the milliseconds that it took.
+
+        A system may store an item in pieces: then more hits are asked for, until k items are found.
+        The time is that of the last call.
+        """
+        asked, wanted = k, min(k, len(stored.texts))
+        while True:
+            reply: dict[str, Any] = await self.session.call("search", stored.user, query, asked)
+            hits = reply["hits"][:asked]
+            items = self._items(stored, hits)
+            ranking = tuple(dict.fromkeys(item for item in items if item is not None))
+            if len(ranking) >= wanted or len(hits) < asked or asked >= _MOST_HITS * k:
+                break
+            asked *= 2
+        if counted:
+            self.behaviour.hits += len(hits)
+            for item, (_, text, _) in zip(items, hits, strict=True):
+                self.behaviour.of_no_item += item is None
+                self.behaviour.rewritten += item is not None and text not in stored.texts[item]
+        self.searches += 1
+        self.items_found += len(ranking)
+        return ranking[:k], float(reply["took_ms"])
+
+    def _items(self, stored: _StoredHaystack, hits: Sequence[Sequence[Any]]) -> list[str | None]:
+        """The item of each hit.
+
+        Raises:
+            ContractViolatedError: if one was never sent for this user.
+        """
+        items: dict[str | None, None] = {}
+        found = []
+        for identifier, text, _ in hits:
+            item = stored.item_of(identifier, text, items)
             if item is not None and item not in stored.texts:
                 self.behaviour.leaks += item in self.sent
                 raise ContractViolatedError(
                     "foreign_id", f"a hit has the id {item!r}, which was never stored for this user"
                 )
-            if counted:
-                self.behaviour.hits += 1
-                self.behaviour.of_no_item += item is None
-                self.behaviour.rewritten += item is not None and text != stored.texts[item]
-            if item is not None:
-                ranking.setdefault(item)
-        return tuple(ranking), float(reply["took_ms"])
+            items[item] = None
+            found.append(item)
+        return found
 
     async def verify(self, mode: Mode | None) -> None:
         """Make the first searches again, and count those that rank otherwise now.
 
         Raises:
-            DaemonError: if the adapter no longer answers, or no hit so far is an item
-                (`hits_of_no_item`): the scores would be 0, whatever the hits say.
+            DaemonError: if the adapter no longer answers, or no search of this index has found an
+                item (`hits_of_no_item`): the scores would be 0, whatever the hits say.
         """
         del mode
         if self.session.connection.halted is not None:
             raise self.session.connection.halted
-        if 0 < self.behaviour.hits == self.behaviour.of_no_item:
+        if self.searches and not self.items_found:
             raise DaemonError(
-                f"none of {self.behaviour.hits:,} hits has the id or the text of an item",
+                f"no hit of {self.searches:,} searches has the id or the text of an item",
                 code="hits_of_no_item",
-                hint="return the id that `store` was given; a text without one is matched exactly",
+                hint="return the id that `store` was given; a text without one is matched exactly;"
+                " see adapter.log if nothing is found",
             )
         for task, ranking in self.first:
             stored = self.stored[task.haystack]

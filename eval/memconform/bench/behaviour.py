@@ -22,7 +22,7 @@ class SystemBehaviour(Record, frozen=False):
     of_no_item: int = 0
     """How many of these have no id, and the text of no item."""
     rewritten: int = 0
-    """How many of these have the id of an item and another text."""
+    """How many of these have the id of an item, and a text that is no part of its text."""
     searches: int = 0
     """Questions that were searched for."""
     short: int = 0

@@ -31,7 +31,7 @@ from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
 _COSTS = (
-    *("ready_ms", "rss_peak_bytes", "cpu_seconds"),
+    *("ready_ms", "rss_peak_bytes", "cpu_seconds", "behaviour"),
     *("ingest_s", "documents_per_s", "disk_bytes"),
 )
 """Fields of a system that are sums or peaks over all its sessions."""
@@ -126,7 +126,7 @@ class BenchReportBuilder:
             )
         ]
         systems = [self._system(system.name) for system in plan.systems]
-        foreign = any(system.behaviour is not None for system in systems)
+        foreign = any(record.behaviour is not None for record in self.systems.values())
         return BenchReport(
             run_id=self._run_id,
             suite=plan.suite,

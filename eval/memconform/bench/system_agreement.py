@@ -36,9 +36,9 @@ def compare_with_bm25(
 ) -> list[BenchPair]:
     """The verdict on each row beside the first one that ranks by BM25; empty without such a row.
 
-    As `compare_systems`; Holm's adjustment is for all of these pairs.
+    As `compare_systems`, of rows that were measured; Holm's adjustment is for all of these pairs.
     """
-    keys = [(row.system, row.strategy) for row in rows]
+    keys = [(row.system, row.strategy) for row in rows if row.measured]
     bm25 = next((key for key in keys if key[0] == "flat-bm25" or key[1] == "bm25"), None)
     if bm25 is None:
         return []

@@ -16,12 +16,14 @@ from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.bench_systems import (
-    build_adapters,
+    adapter_systems,
     build_runners,
     daemon_system,
     find_adapters,
+    install_adapters,
     open_baselines,
     read_logs,
+    require_distinct_names,
     require_known_builds,
 )
 from memconform.cli.export import require_exportable
@@ -126,7 +128,11 @@ async def plan_bench(
     if planner.pruning is not None:
         survey = replace(survey, dropped=(*survey.dropped, *planner.pruning.events.dropped))
     runners, skipped = await build_runners(options, strategies, variables, progress)
+    interpreters, not_installed = await install_adapters(options, programs, progress)
     baselines = open_baselines(options, benchmark, variables)
+    require_distinct_names(
+        [each.name for named in (runners, programs, baselines, logs) for each in named]
+    )
     require_exportable(
         options.export,
         rows=len(runners) * len(strategies) + len(baselines) + len(logs) + len(programs),
@@ -137,10 +143,9 @@ async def plan_bench(
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
     daemons = [daemon_system(options, runner, strategies, headers, folder) for runner in runners]
-    measured = await build_adapters(options, programs, folder.path, progress)
     systems: tuple[System, ...] = (
         *daemons,
-        *measured,
+        *adapter_systems(options, programs, interpreters, folder.path),
         *baselines,
         *logs,
         *adapters(folder.path),
@@ -169,7 +174,7 @@ async def plan_bench(
     except MemconformError:
         folder.remove()
         raise
-    return PreparedBench(plan, folder, resume_state, skipped)
+    return PreparedBench(plan, folder, resume_state, [*skipped, *not_installed])
 
 
 def _add_keys(options: BenchOptions, benchmark: Benchmark) -> None:

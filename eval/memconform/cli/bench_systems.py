@@ -1,6 +1,7 @@
 """From the flags of `bench` to the systems that it measures: daemons, baselines and logs."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark
-from memconform.errors import UsageError, nearest
+from memconform.errors import DaemonError, UsageError, nearest
 from memconform.storage.folders import RunFolder
 
 _LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -100,7 +101,8 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             )
         for each in paths:
             program = load_system(each)
-            if programs.setdefault(program.manifest.name, program).folder != program.folder:
+            first = programs.setdefault(program.name, program)
+            if not first.is_same(program):
                 raise UsageError(
                     f"two systems are called {program.manifest.name}",
                     code="one_name_twice",
@@ -118,24 +120,59 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
     return list(programs.values())
 
 
-async def build_adapters(
+async def install_adapters(
+    options: BenchOptions, programs: Sequence[AdapterProgram], progress: Progress
+) -> tuple[dict[str, str], list[SkippedSdk]]:
+    """Install the packages of adapters, once; what of `all` cannot be installed is skipped.
+
+    Returns:
+        The interpreter of each, by name, and what was skipped.
+
+    Raises:
+        DaemonError: as `AdapterProgram.interpreter`, of a system that was named.
+    """
+    interpreters, skipped = {}, []
+    for program in programs:
+        try:
+            interpreters[program.name] = await program.interpreter(progress)
+        except DaemonError as error:
+            if ALL not in options.system or options.no_skip:
+                raise
+            progress(f"{program.name} is skipped: {error.message}")
+            skipped.append(SkippedSdk(program.name, error, is_named=False))
+    return interpreters, skipped
+
+
+def adapter_systems(
     options: BenchOptions,
     programs: Sequence[AdapterProgram],
+    interpreters: Mapping[str, str],
     folder: Path,
-    progress: Progress,
 ) -> list[AdapterSystem]:
-    """The systems of programs, whose packages are installed once."""
+    """The systems whose packages are installed."""
     return [
         AdapterSystem(
             program,
-            await program.interpreter(progress),
-            folder / program.manifest.name,
-            f"{folder.name}-{program.manifest.name}",
+            interpreters[program.name],
+            folder / program.name,
+            f"{folder.name}-{program.name}",
             scripted=options.upstream == "scripted",
             embed_model=options.embed_model or "",
         )
         for program in programs
+        if program.name in interpreters
     ]
+
+
+def require_distinct_names(names: Iterable[str]) -> None:
+    """Raise UsageError `one_name_twice` if one row would be shown in the place of another."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(
+                f"{count} systems are called {name}",
+                code="one_name_twice",
+                hint="change `name` in one manifest, or in --log NAME=FILE",
+            )
 
 
 def _has_official_items(options: BenchOptions, benchmark: Benchmark) -> bool:
@@ -192,8 +229,7 @@ async def build_runners(
     """Build the SDKs that the flags name; those that cannot be used are skipped, unless none is.
 
     Raises:
-        UsageError: if no SDK claims what is asked of it (`mode_not_claimed`), or one has the name
-            of another system (`one_name_twice`).
+        UsageError: if no SDK claims what is asked of it (`mode_not_claimed`).
         DaemonError: if no SDK can be built, or with `--no-skip` one cannot.
     """
     if not options.sdk:
@@ -214,19 +250,7 @@ async def build_runners(
             skipped.append(SkippedSdk(runner.name, error, is_named=is_named))
     if not runners:
         raise skipped[0].error
-    _require_distinct_names(runners, options)
     return runners, skipped
-
-
-def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
-    names = (*options.system, *(log.partition("=")[0] for log in options.log))
-    for runner in runners:
-        if runner.name in names:
-            raise UsageError(
-                f"an SDK and another system are both called {runner.name}",
-                code="one_name_twice",
-                hint="change `name` in its sdk.toml",
-            )
 
 
 def require_known_builds(runners: Iterable[SdkRunner]) -> None:

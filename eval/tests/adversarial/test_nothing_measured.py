@@ -154,6 +154,7 @@ _OTHER_INTERVALS = {
     ("reports/rates.py", "format_bounds"),
     ("reports/rates.py", "latency_text"),  # a ratio of latencies that were measured
     ("reports/parity.py", "_verdict"),  # of verdicts that need compared questions
+    ("reports/bench_notes.py", "bm25_table"),  # only where questions were compared
 }
 
 

@@ -10,8 +10,8 @@ from tests.integration.changes import BASE, CHANGES, expected, send, serving
 from tests.integration.file_operations import Replay, calls, traced
 from tests.integration.killed_changes import leave, record, violations
 
-_SAMPLED = 19
-"""Every 19th call, beginning with another one for each pair; all of them in the slow form."""
+_SAMPLED = 29
+"""Every 29th call, beginning with another one for each pair; all of them in the slow form."""
 
 
 @pytest.fixture(autouse=True)

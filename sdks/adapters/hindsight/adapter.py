@@ -20,20 +20,22 @@ def start(folder, settings):
     _run(_engine.initialize())
 
 
-def _date(item):
-    try:
-        return {"event_date": datetime.fromisoformat(item.date)}
-    except ValueError:
-        return {}
-
-
 def store(user, items):
-    contents = [{"content": item.text, "document_id": item.id, **_date(item)} for item in items]
+    contents = [
+        {
+            "content": item.text,
+            "document_id": item.id,
+            # None is "not known"; without the key it would take the time of this call.
+            "event_date": datetime.fromisoformat(item.date) if item.date else None,
+        }
+        for item in items
+    ]
     _run(_engine.retain_batch_async(user, contents, request_context=RequestContext()))
 
 
 def search(user, query, k):
-    found = _run(_engine.recall_async(user, query, request_context=RequestContext()))
+    context = RequestContext()
+    found = _run(_engine.recall_async(user, query, max_tokens=1_000 * k, request_context=context))
     return [(hit.document_id, hit.text, None) for hit in found.results[:k]]
 
 

@@ -22,15 +22,15 @@ def start(folder, settings):
 
 def store(user, items):
     for item in items:
-        _store.put((user,), item.id, {"text": item.text})
+        _store.put((user.encode().hex(),), item.id, {"text": item.text})
 
 
 def search(user, query, k):
-    found = _store.search((user,), query=query, limit=k)
+    found = _store.search((user.encode().hex(),), query=query, limit=k)
     return [(hit.key, hit.value["text"], hit.score) for hit in found]
 
 
 def forget(user):
-    while found := _store.search((user,), limit=1000):
+    while found := _store.search((user.encode().hex(),), limit=1000):
         for hit in found:
-            _store.delete((user,), hit.key)
+            _store.delete((user.encode().hex(),), hit.key)

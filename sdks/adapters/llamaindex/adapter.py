@@ -1,6 +1,7 @@
 """LlamaIndex's VectorStoreIndex, one for each user; a service makes the vectors."""
 
 import json
+import shutil
 import urllib.request
 
 from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
@@ -61,3 +62,4 @@ def search(user, query, k):
 
 def forget(user):
     _indices.pop(user, None)
+    shutil.rmtree(_path(user))

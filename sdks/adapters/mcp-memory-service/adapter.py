@@ -40,6 +40,8 @@ def store(user, items):
 
 
 def search(user, query, k):
+    # Raises, where `retrieve` would log an error and find nothing.
+    _storage(user)._generate_embedding(query)  # noqa: SLF001
     found = _loop.run_until_complete(_storage(user).retrieve(query, n_results=k))
     return [(hit.memory.metadata["item"], hit.memory.content, hit.relevance_score) for hit in found]
 

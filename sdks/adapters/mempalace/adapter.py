@@ -24,6 +24,8 @@ def store(user, items):
 
 def search(user, query, k):
     found = search_memories(query, _palace, wing=_wing(user), n_results=k)
+    if "error" in found:
+        raise RuntimeError(found["error"])
     return [(hit["source_path"], hit["text"], hit["similarity"]) for hit in found["results"]]
 
 

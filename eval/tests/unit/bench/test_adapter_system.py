@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from memconform.bench import schedule
 from memconform.cli.main import cli
-from memconform.errors import UsageError
+from memconform.errors import MemconformError
 from tests.adapters import write_boxes, write_program, write_system
 
 
@@ -35,7 +35,7 @@ def _bench(folder: Path, *more: str | Path, users: int = 2) -> _Ended:
         folder,
     )
     ended = CliRunner().invoke(cli, ["bench", *map(str, (*flags, *more))], standalone_mode=False)
-    if isinstance(error := ended.exception, UsageError):
+    if isinstance(error := ended.exception, MemconformError):
         return _Ended(error.exit_code, f"{error.message} {error.hint} {error.excerpt}", {})
     assert ended.exception is None, ended.exception
     return _Ended(ended.return_value, ended.stderr, json.loads(file.read_text()))
@@ -231,8 +231,8 @@ def test_a_program_in_another_language_is_measured_as_a_module_is(tmp_path: Path
 @pytest.mark.parametrize(
     ("search", "code"),
     [
-        ("print('storing', flush=True)", "adapter_wrong_type"),
-        ("reply['number'] -= 1", "adapter_wrong_type"),
+        ("print('storing', flush=True)", "adapter_out_of_step"),
+        ("reply['number'] -= 1", "adapter_out_of_step"),
         ("del reply['hits']", "adapter_wrong_type"),
         ("reply['hits'][0] = ['i', 'x']", "adapter_wrong_type"),
         ("reply = {**reply, 'error': 'no index'}", "adapter_search_failed"),
@@ -247,3 +247,60 @@ def test_a_program_that_does_not_answer_a_search_has_no_score(
     assert ended.code == 3
     assert ended.report["systems"][0]["incident"]["code"] == code
     assert ended.report["rows"][0]["views"] == {}
+
+
+def test_a_system_that_would_make_up_vectors_is_refused(tmp_path: Path) -> None:
+    table = '[upstream.scripted]\nMODELS = "{upstream}/v1"\n'
+    ended = _bench(tmp_path, "--system", write_system(tmp_path / "mine", more=table))
+    assert (ended.code, "add --upstream scripted" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("when", ["True", "user == 'g1'"])
+def test_a_system_that_finds_nothing_for_a_user_has_no_score(when: str, tmp_path: Path) -> None:
+    system = write_system(tmp_path / "mine", search=f"if {when}: hits = []")
+    ended = _bench(tmp_path, "--system", system)
+    assert (ended.code, "hits_of_no_item" in ended.err) == (3, True)
+    assert ended.report["rows"][0]["views"] == {}
+
+
+def test_items_in_pieces_are_asked_for_until_there_are_enough(tmp_path: Path) -> None:
+    """A system that stores an item in three pieces was asked for k of them: a third of k items."""
+    pieces = "hits = [(i, text[n::3], s) for i, text, s in hits for n in range(3)][:k]"
+    system = write_system(tmp_path / "mine", search=pieces)
+    ended = _bench(tmp_path, "--system", system, "--system", "flat-bm25", "-k", "1,4")
+    behaviour = ended.report["systems"][0]["behaviour"]
+    assert (behaviour["short"], behaviour["of_no_item"]) == (0, 0)
+    in_pieces, whole = (row["views"]["all"]["metrics"] for row in ended.report["rows"])
+    assert in_pieces["recall_any@4"]["value"] == whole["recall_any@4"]["value"] == 100
+
+
+def test_no_system_is_shown_in_the_row_of_another(tmp_path: Path) -> None:
+    system = write_system(tmp_path / "mine")
+    manifest = system / "system.toml"
+    manifest.write_text(manifest.read_text().replace('"mine"', '"flat-bm25"'))
+    ended = _bench(tmp_path, "--system", system, "--system", "flat-bm25")
+    assert (ended.code, "2 systems are called flat-bm25" in ended.err) == (2, True)
+
+
+def test_only_measured_rows_are_compared_with_bm25(tmp_path: Path) -> None:
+    broken = write_system(tmp_path / "mine", search="if len(calls) > 14: raise OSError('gone')")
+    systems = ("--system", broken, "--system", "flat-bm25", "--system", "flat-dense")
+    ended = _bench(tmp_path, *systems, "--upstream", "scripted", "--embed-model", "fh256-1")
+    assert [pair["first"] for pair in ended.report["with_bm25"]] == ["flat-dense"]
+
+
+def test_what_of_all_systems_cannot_be_installed_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = write_system(tmp_path / "one")
+    other = write_system(tmp_path / "other", more='python = "3.99"\n')
+    manifest = other / "system.toml"
+    manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
+    known = {"mine": one / "system.toml", "other": manifest}
+    monkeypatch.setattr("memconform.cli.bench_systems.known_systems", lambda _: known)
+    ended = _bench(tmp_path, "--system", "all")
+    assert ended.code == 0, ended.err
+    assert "other skipped" in ended.err
+    assert [row["system"] for row in ended.report["rows"]] == ["mine"]
+    demanded = _bench(tmp_path, "--system", "all", "--no-skip")
+    assert (demanded.code, "not on PATH" in demanded.err) == (3, True)
