@@ -43,7 +43,7 @@ class AdapterSession:
         """
         await self._stack.aclose()
         await self._begin()
-        self.sampler.follow(self.connection.process.pid)
+        self.sampler.follow(self.connection.process.guard_pid)
         await self._load()
 
     async def _begin(self) -> None:
@@ -63,7 +63,7 @@ class AdapterSession:
         """
         async with self._stack:
             await self._begin()
-            self.sampler = Sampler(self.connection.process.pid)
+            self.sampler = Sampler(self.connection.process.guard_pid)
             sampling = asyncio.create_task(self.sampler.run())
             try:
                 await self._load()

@@ -61,7 +61,7 @@ class ManagedDaemon:
         self._process = process
         self._restarting = asyncio.Lock()
         self._sampler = (
-            Sampler(process.pid, watches_connections=launch.upstream is not None)
+            Sampler(process.guard_pid, watches_connections=launch.upstream is not None)
             if launch.sampled
             else None
         )
@@ -90,7 +90,7 @@ class ManagedDaemon:
             await finish(self.end())
             self._process, _ = await self._runner.start_process(self._launch)
             if self._sampler is not None:
-                self._sampler.follow(self._process.pid)
+                self._sampler.follow(self._process.guard_pid)
 
     async def end(self) -> None:
         """Stop the process; raises DaemonError `daemon_left_over` if any process remains."""

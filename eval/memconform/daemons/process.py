@@ -50,6 +50,11 @@ class DaemonProcess:
         """Whether `stop` had to send SIGKILL, because SIGTERM did not end the command in time."""
         self._ended = asyncio.create_task(self._read_end())
 
+    @property
+    def guard_pid(self) -> int:
+        """The parent of the command, and of descendants whose own parents have ended."""
+        return self._guard.pid
+
     @classmethod
     async def start(
         cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path

@@ -33,21 +33,26 @@ class Resources:
 
 
 class Sampler:
-    """Samples the memory and CPU time of a process tree."""
+    """Samples the memory and CPU time of all that a guard has started, or adopted since."""
 
-    def __init__(self, pid: int, *, watches_connections: bool = False) -> None:
-        """`watches_connections` also collects the addresses that the processes connect to."""
-        self._pid = pid
+    def __init__(self, guard: int, *, watches_connections: bool = False) -> None:
+        """Sample the descendants of a process.
+
+        Args:
+            guard: its process id; it is no part of the figures.
+            watches_connections: whether to collect the addresses that they connect to.
+        """
+        self._guard = guard
         self._watches_connections = watches_connections
         self._connections: dict[str, None] = {}
         self._peak = 0
         self._cpu = 0.0
         self._ended_cpu = 0.0
 
-    def follow(self, pid: int) -> None:
-        """Sample another process from now on, whose CPU time adds to that of the earlier ones."""
+    def follow(self, guard: int) -> None:
+        """Sample another guard's processes from now on; their CPU time adds to the earlier one."""
         self._ended_cpu += self._cpu
-        self._cpu, self._pid = 0.0, pid
+        self._cpu, self._guard = 0.0, guard
 
     async def run(self) -> None:
         """Sample every quarter of a second until cancelled."""
@@ -59,7 +64,7 @@ class Sampler:
     def sample(self) -> None:
         """Take one sample."""
         rss, cpu = 0, 0.0
-        tree = process_tree(self._pid)
+        tree = process_tree(self._guard)[1:]
         if self._watches_connections:
             self._connections |= dict.fromkeys(_outgoing(tree))
         for process in tree:

@@ -146,6 +146,7 @@ async def test_a_search_needs_no_reader(tmp_path: Path) -> None:
     assert (result.incident, result.passed > 0) == (None, True)
 
 
+_AS_CHILD = 'exec 3<&0; "$0" "$@" <&3; true'
 _CONNECTS = """
 import socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
@@ -161,7 +162,7 @@ async def test_the_sampler_sees_servers_that_a_child_connects_to() -> None:
         port = server.getsockname()[1]
         # A shell in between: the connection belongs to a descendant.
         process = await asyncio.create_subprocess_exec(
-            *("sh", "-c", 'exec 3<&0; "$0" "$@" <&3; true', sys.executable, "-c", _CONNECTS),
+            *("sh", "-c", _AS_CHILD, sys.executable, "-c", _CONNECTS),
             str(port),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -199,7 +200,7 @@ async def test_a_connection_between_two_samples_is_seen(
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", _CONNECTS_WHEN_TOLD, str(port)),
+            *("sh", "-c", _AS_CHILD, sys.executable, "-c", _CONNECTS_WHEN_TOLD, str(port)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -207,7 +208,9 @@ async def test_a_connection_between_two_samples_is_seen(
         assert process.stdin is not None
         assert await process.stdout.readline() == b"ready\n"
         launch = Launch(run_id="x", folder=tmp_path, upstream="http://127.0.0.1:9", sampled=True)
-        daemon = ManagedDaemon(Mock(), launch, Mock(pid=process.pid), Address("127.0.0.1", 1), 0.0)
+        daemon = ManagedDaemon(
+            Mock(), launch, Mock(guard_pid=process.pid), Address("127.0.0.1", 1), 0.0
+        )
         first = daemon.resources()
         process.stdin.write(b"\n")
         assert await process.stdout.readline() == b"connected\n"

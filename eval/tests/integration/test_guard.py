@@ -1,7 +1,9 @@
 """Hostile daemons attack their guard, and still no process of theirs remains."""
 
+import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 from memconform.daemons import guard_process
 from memconform.daemons import process as daemon_process
 from memconform.daemons.process import DaemonProcess
+from memconform.daemons.resources import Sampler
 from memconform.errors import DaemonError
 from tests.conftest import WAIT_SECONDS, Ended, processes_of
 from tests.program import PROGRAM
@@ -242,6 +245,28 @@ async def test_a_guard_that_is_suspended_before_it_reports_its_daemon_is_resumed
     )
     await process.stop()
     assert not psutil.pid_exists(process.pid)
+
+
+@linux
+async def test_the_memory_of_a_process_that_detaches_is_counted(tmp_path: Path) -> None:
+    """The Postgres of a memory system was not in its figures."""
+    size = 96 << 20
+    code = f"import time; kept = b'x' * {size}; open('ready', 'w').close(); time.sleep(1000)"
+    # The shell in between ends, so the process is no descendant of the command any more.
+    detached = f"(setsid {shlex.quote(sys.executable)} -c {shlex.quote(code)} &)"
+    process = await DaemonProcess.start(
+        ["sh", "-c", f"{detached}; exec sleep 1000"],
+        env=dict(os.environ),
+        cwd=tmp_path,
+        log=tmp_path / "daemon.log",
+    )
+    try:
+        await asyncio.to_thread(wait_until, (tmp_path / "ready").exists)
+        sampler = Sampler(process.guard_pid)
+        sampler.sample()
+    finally:
+        await process.stop()
+    assert sampler.result().rss_peak_bytes > size
 
 
 @linux
