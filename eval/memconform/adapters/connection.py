@@ -30,7 +30,7 @@ _CONNECT_SECONDS = 60.0
 
 @asynccontextmanager
 async def adapter_process(
-    python: str, log: Path, *, env: Mapping[str, str], limit: float
+    python: str, log: Path, *, env: Mapping[str, str], cwd: Path, limit: float
 ) -> "AsyncIterator[AdapterConnection]":
     """Run an adapter until the block is left; it is not loaded yet.
 
@@ -38,6 +38,7 @@ async def adapter_process(
         python: the interpreter.
         log: the file to which its output is added.
         env: its whole environment.
+        cwd: its folder.
         limit: seconds for each call.
 
     Raises:
@@ -57,7 +58,7 @@ async def adapter_process(
             process = await DaemonProcess.start(
                 (python, str(_CHILD), str(address)),
                 env=env,
-                cwd=Path.cwd(),
+                cwd=cwd,
                 log=log,
             )
             connection = AdapterConnection(process, limit)

@@ -47,7 +47,10 @@ class AdapterSession:
         await self._load()
 
     async def _begin(self) -> None:
-        process = adapter_process(self.python, self.log, env=self.env, limit=self.limit)
+        # Not the user's folder, where a system might find settings, such as a `.env`.
+        process = adapter_process(
+            self.python, self.log, env=self.env, cwd=self.state, limit=self.limit
+        )
         self.connection = await self._stack.enter_async_context(process)
 
     async def _load(self) -> None:

@@ -74,7 +74,9 @@ class AdapterSystem:
     async def open(self) -> AsyncIterator[RunningSystem]:
         file = await asyncio.to_thread(self.file.absolute)
         log = DaemonFolder(self.folder).path / "adapter.log"
-        running = adapter_process(sys.executable, log, env=whole_shell(), limit=self.timeout)
+        running = adapter_process(
+            sys.executable, log, env=whole_shell(), cwd=Path.cwd(), limit=self.timeout
+        )
         async with running as connection:
             await connection.call("load", "wmb", [str(file)])
             yield _Session(self, connection)

@@ -304,3 +304,12 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
     assert [row["system"] for row in ended.report["rows"]] == ["mine"]
     demanded = _bench(tmp_path, "--system", "all", "--no-skip")
     assert (demanded.code, "not on PATH" in demanded.err) == (3, True)
+
+
+def test_a_system_finds_no_settings_in_the_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("KEY=value\n")
+    monkeypatch.chdir(tmp_path)
+    system = write_system(tmp_path / "mine", store="assert not os.path.exists('.env')")
+    assert _bench(tmp_path, "--system", system).code == 0
