@@ -97,7 +97,8 @@ def _parsed(line: bytes) -> tuple[str, LoggedRanking]:
     if requested is not None:
         if type(requested) is not int or requested < 1:
             raise TypeError(f"{REQUESTED!r} is not a number of items")
-        if results.get(IDS_SHA256) != _ids_sha256(ids):
+        # Another program's log has no digest of ours.
+        if results.get(IDS_SHA256, digest := _ids_sha256(ids)) != digest:
             raise ValueError("its ranking has changed since it was exported, such as by a cut")
     query = results.get("query", entry.get("question"))
     if not isinstance(query, str | None):

@@ -313,3 +313,21 @@ def test_a_system_finds_no_settings_in_the_users_folder(
     monkeypatch.chdir(tmp_path)
     system = write_system(tmp_path / "mine", store="assert not os.path.exists('.env')")
     assert _bench(tmp_path, "--system", system).code == 0
+
+
+@pytest.mark.parametrize(
+    "search", ["os.fork()", "print('x' * 3_000_000)", r"os.write(1, b'{\"number\": 9}\n' * 99)"]
+)
+def test_what_an_adapter_does_beside_its_reply_is_no_reply(search: str, tmp_path: Path) -> None:
+    ended = _bench(tmp_path, "--system", write_system(tmp_path / "mine", search=search))
+    assert ended.code == 0, ended.err
+    assert ended.report["rows"][0]["views"]["all"]["metrics"]["recall_any@10"]["value"] == 100
+
+
+def test_a_search_that_hangs_has_no_score(tmp_path: Path) -> None:
+    limit = "timeout_s = 0.5  # short limit: nothing else is waited for\n"
+    hangs = write_system(tmp_path / "mine", search="import time; time.sleep(1000)", more=limit)
+    ended = _bench(tmp_path, "--system", hangs)
+    assert ended.code == 3
+    assert ended.report["systems"][0]["incident"]["code"] == "adapter_hung"
+    assert ended.report["rows"][0]["views"] == {}

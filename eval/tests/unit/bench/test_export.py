@@ -283,6 +283,21 @@ def test_a_ranking_that_was_changed_after_its_export_is_refused(
     assert caught.value.code == "dataset_invalid"
 
 
+def test_another_programs_log_may_say_that_nothing_more_was_found(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """It was refused without the digest that only our own export writes."""
+    log = tmp_path / "log.jsonl"
+    bench("--system", "oracle", "--export", f"longmemeval={log}")
+
+    def foreign(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            entry["retrieval_results"] = {"requested": 10, "ranked_items": []}
+
+    code, _, [read] = bench("--log", f"theirs={_changed(log, foreign)}")
+    assert (code, read.row.measured, read.row.empty_rankings) == (0, True, read.row.queries)
+
+
 def test_the_log_of_a_retriever_that_finds_less_is_complete(bench: Bench, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     bench("--system", "null", "--export", f"longmemeval={log}")
