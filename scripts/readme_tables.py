@@ -41,8 +41,6 @@ _Report = TypeVar("_Report", bound=BaseModel)
 
 PUBLISHED = Path("results") / "published"
 LME_MODES = ("bm25", "semantic", "hybrid")
-_MOST_IN_README = 8
-"""Rows of the table of systems in README."""
 _METRICS = ("recall_any@5", "recall_any@10", "mrr@10", "ndcg@10")
 _OFFICIAL_METRICS = (
     *("recall_any@1", "recall_any@5", "recall_any@10"),
@@ -188,15 +186,24 @@ def _systems_tables(checkout: Path) -> list[Table]:
             lines = markdown_table(*table)
             found.append(Table(page, f"systems-{name}-{kind}", "\n".join([*lines, ""])))
     turns = _report(folder / "locomo-turn.json", BenchReport)
-    best = _systems_table(turns, most=_MOST_IN_README)
-    return [*found, Table(checkout / "README.md", "systems", best)]
+    return [*found, Table(checkout / "README.md", "systems", _alike_table(turns))]
 
 
-def _systems_table(report: BenchReport, most: int | None = None) -> str:
+def _alike_table(report: BenchReport) -> str:
+    """The scores of a bench, best first; systems with the same scores are one row."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for row in sorted(report.rows, key=_recall, reverse=True):
+        scores = _cells(report, row)[1 : 1 + len(_METRICS)]
+        names.setdefault(tuple(scores), []).append(f"{row.system} {row.strategy}".strip())
+    rows = [[", ".join(alike), *scores] for scores, alike in names.items()]
+    return "\n".join(markdown_table(["system", *_METRICS], rows)) + "\n"
+
+
+def _systems_table(report: BenchReport) -> str:
     """The rows of a bench, best first: quality, latency, and what storing the items cost."""
     header = ["system", "version", *_METRICS, "p50 ms", "p95 ms", "items/s", "MiB memory"]
     rows = []
-    for row in sorted(report.rows, key=_recall, reverse=True)[:most]:
+    for row in sorted(report.rows, key=_recall, reverse=True):
         system = next(system for system in report.systems if system.name == row.system)
         scores = _cells(report, row)[1 : 1 + len(_METRICS)]
         speed = row.latency.answer if row.latency is not None else None
