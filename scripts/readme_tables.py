@@ -192,8 +192,7 @@ def _systems_tables(checkout: Path) -> list[Table]:
 def _alike_table(report: BenchReport) -> str:
     """The scores of a bench, best first; systems with the same scores are one row."""
     names: dict[tuple[str, ...], list[str]] = {}
-    for row in sorted(report.rows, key=_recall, reverse=True):
-        scores = _cells(report, row)[1 : 1 + len(_METRICS)]
+    for row, scores in _ranked(report):
         names.setdefault(tuple(scores), []).append(f"{row.system} {row.strategy}".strip())
     rows = [[", ".join(alike), *scores] for scores, alike in names.items()]
     return "\n".join(markdown_table(["system", *_METRICS], rows)) + "\n"
@@ -203,9 +202,8 @@ def _systems_table(report: BenchReport) -> str:
     """The rows of a bench, best first: quality, latency, and what storing the items cost."""
     header = ["system", "version", *_METRICS, "p50 ms", "p95 ms", "items/s", "MiB memory"]
     rows = []
-    for row in sorted(report.rows, key=_recall, reverse=True):
+    for row, scores in _ranked(report):
         system = next(system for system in report.systems if system.name == row.system)
-        scores = _cells(report, row)[1 : 1 + len(_METRICS)]
         speed = row.latency.answer if row.latency is not None else None
         costs = ["-", "-"] if speed is None else [f"{speed.p50:.1f}", f"{speed.p95:.1f}"]
         rate, memory = system.documents_per_s, system.rss_peak_bytes
@@ -216,8 +214,10 @@ def _systems_table(report: BenchReport) -> str:
     return "\n".join(markdown_table(header, rows, left=range(2))) + "\n"
 
 
-def _recall(row: Row) -> float:
-    return row.views[ALL].metrics["recall_any@10"].value
+def _ranked(report: BenchReport) -> list[tuple[Row, list[str]]]:
+    """The rows of a bench with their scores, best first; raises UsageError if one has none."""
+    scores = [(row, _cells(report, row)[1 : 1 + len(_METRICS)]) for row in report.rows]
+    return sorted(scores, key=lambda each: -each[0].views[ALL].metrics["recall_any@10"].value)
 
 
 def _official_table(reports: Sequence[BenchReport]) -> str:

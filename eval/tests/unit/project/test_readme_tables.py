@@ -62,3 +62,22 @@ def test_a_replay_that_was_measured_in_part_is_not_published(checkout: Path) -> 
     path.write_text(json.dumps(published))
     with pytest.raises(UsageError, match="was not measured on every question"):
         tables(checkout)
+
+
+def test_systems_with_equal_scores_are_one_row(checkout: Path) -> None:
+    path = checkout / "results" / "published" / "systems" / "locomo-turn.json"
+    rows = json.loads(path.read_text())["rows"]
+    [table] = [table for table in tables(checkout) if table.name == "systems"]
+    shown = [line.split("|")[1].strip() for line in table.text.splitlines()[2:]]
+    names = [f"{row['system']} {row['strategy']}".strip() for row in rows]
+    assert sorted(name for line in shown for name in line.split(", ")) == sorted(names)
+    assert len(shown) < len(names)
+
+
+def test_a_bench_of_systems_with_a_row_without_scores_is_not_published(checkout: Path) -> None:
+    path = checkout / "results" / "published" / "systems" / "locomo-turn.json"
+    report = json.loads(path.read_text())
+    report["rows"][0]["views"] = {}
+    path.write_text(json.dumps(report))
+    with pytest.raises(UsageError, match="has no scores"):
+        tables(checkout)
