@@ -185,8 +185,8 @@ class _LinesForm:
         if not isinstance(reply, dict) or reply.get("number") != self.calls:
             # Of an earlier call, its hits would count for this question.
             return _out_of_step(f"not the reply to call {self.calls}: {repr(line)[1:80]}")
-        if "error" in reply:
-            return {"error": f"adapter_{name}_failed", "message": str(reply["error"])[:400]}
+        if (error := reply.pop("error", None)) is not None:
+            return {"error": f"adapter_{name}_failed", "message": str(error)[:400]}
         del reply["number"]
         return reply
 

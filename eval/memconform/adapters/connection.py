@@ -115,7 +115,9 @@ class AdapterConnection:
         with suppress(ConnectionError):
             self.calls += 1
             writer.write(json.dumps([self.calls, verb, *arguments]).encode() + b"\n")
-        line = await self.until_dead(asyncio.ensure_future(_line(writer, reader)), self.timeout)
+        line = await self.until_dead(
+            asyncio.ensure_future(_line(writer, reader)), self.timeout, f"{verb}: "
+        )
         try:
             reply = json.loads(line)
         except ValueError:
@@ -141,8 +143,13 @@ class AdapterConnection:
             raise RuntimeError("the adapter's process has not connected")
         return self.streams
 
-    async def until_dead(self, wanted: "asyncio.Future[Any]", seconds: float) -> Any:  # noqa: ANN401 - what it waits for
-        """Wait for a reply, but no longer than the process lives and the limit allows."""
+    async def until_dead(
+        self, wanted: "asyncio.Future[Any]", seconds: float, call: str = ""
+    ) -> Any:  # noqa: ANN401 - what it waits for
+        """Wait for a reply, but no longer than the process lives and the limit allows.
+
+        `call` begins the message of an error.
+        """
         self._death = self._death or asyncio.create_task(self.process.wait())
         try:
             done, _ = await asyncio.wait(
@@ -160,7 +167,7 @@ class AdapterConnection:
                 reason, code = "its reply cannot be read", "adapter_died"
             else:
                 reason, code = f"no answer within {seconds:g} s", "adapter_hung"
-            raise self._halt(reason, code, _MORE_TIME)
+            raise self._halt(f"{call}{reason}", code, _MORE_TIME)
         finally:
             wanted.cancel()
 

@@ -41,10 +41,14 @@ class AdapterSession:
         Raises:
             DaemonError: if it does not start.
         """
-        await self._stack.aclose()
+        await self.end()
         await self._begin()
         self.sampler.follow(self.connection.process.guard_pid)
         await self._load()
+
+    async def end(self) -> None:
+        """End the process, if there is one."""
+        await self._stack.aclose()
 
     async def _begin(self) -> None:
         # Not the user's folder, where a system might find settings, such as a `.env`.

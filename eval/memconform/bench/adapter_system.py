@@ -197,6 +197,7 @@ class _RunningAdapter:
             self.behaviour.lost = await index.lost_searches()
         except DaemonError:
             self.behaviour.lost = self.behaviour.restarted
+            await self.session.end()
             await asyncio.to_thread(_empty, self.session.state)
             await self.session.restart()
 
@@ -219,6 +220,9 @@ class _StoredHaystack:
 
     def __init__(self, user: str, items: Sequence[Item]) -> None:
         self.user = user
+        self.searches = 0
+        self.items_found = 0
+        """Items in the rankings of all its searches, those for its own words too."""
         self.texts = {_unique_id(user, item): item.text for item in items}
         self.sources = {_unique_id(user, item): item.source or item.id for item in items}
         self._by_text = defaultdict[str, list[str]](list)
@@ -248,9 +252,6 @@ class _AdapterIndex:
     record: IndexRecord
     first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
     """The first searches, which are made again at each verification."""
-    searches: int = 0
-    items_found: int = 0
-    """Items in the rankings of all searches, those of its own words too."""
 
     async def probe(self) -> None:
         """Search for items by their own words.
@@ -305,18 +306,20 @@ class _AdapterIndex:
             reply: dict[str, Any] = await self.session.call("search", stored.user, query, asked)
             hits = reply["hits"][:asked]
             items = self._items(stored, hits)
-            ranking = tuple(dict.fromkeys(item for item in items if item is not None))
-            if len(ranking) >= wanted or len(hits) < asked or asked >= _MOST_HITS * k:
+            # A hit of no item counts towards k: what follows it is not what was asked for.
+            entries = list(dict.fromkeys(item or rank for rank, item in enumerate(items)))
+            if len(entries) >= wanted or len(hits) < asked or asked >= _MOST_HITS * k:
                 break
             asked *= 2
+        ranking = tuple(entry for entry in entries[:k] if isinstance(entry, str))
         if counted:
             self.behaviour.hits += len(hits)
             for item, (_, text, _) in zip(items, hits, strict=True):
                 self.behaviour.of_no_item += item is None
                 self.behaviour.rewritten += item is not None and text not in stored.texts[item]
-        self.searches += 1
-        self.items_found += len(ranking)
-        return ranking[:k], float(reply["took_ms"])
+        stored.searches += 1
+        stored.items_found += len(ranking)
+        return ranking, float(reply["took_ms"])
 
     def _items(self, stored: _StoredHaystack, hits: Sequence[Sequence[Any]]) -> list[str | None]:
         """The item of each hit.
@@ -341,15 +344,17 @@ class _AdapterIndex:
         """Make the first searches again, and count those that rank otherwise now.
 
         Raises:
-            DaemonError: if the adapter no longer answers, or no search of this index has found an
+            DaemonError: if the adapter no longer answers, or no search of a haystack has found an
                 item (`hits_of_no_item`): the scores would be 0, whatever the hits say.
         """
         del mode
         if self.session.connection.halted is not None:
             raise self.session.connection.halted
-        if self.searches and not self.items_found:
+        lost = next((s for s in self.stored.values() if s.searches and not s.items_found), None)
+        if lost is not None:
             raise DaemonError(
-                f"no hit of {self.searches:,} searches has the id or the text of an item",
+                f"{lost.user}: no hit of {lost.searches:,} searches has the id or the text of an"
+                " item",
                 code="hits_of_no_item",
                 hint="return the id that `store` was given; a text without one is matched exactly;"
                 " see adapter.log if nothing is found",

@@ -88,6 +88,12 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
         path = Path(reference)
         if reference == ALL:
             paths = list(known.values())
+            if not paths:
+                raise UsageError(
+                    "there is no sdks/adapters here, whose systems are `all`",
+                    code="unknown_system",
+                    hint="run it in a checkout of memconform, or give the path of a system.toml",
+                )
         elif reference in known:
             paths = [known[reference]]
         elif path.exists():
@@ -123,23 +129,27 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
 async def install_adapters(
     options: BenchOptions, programs: Sequence[AdapterProgram], progress: Progress
 ) -> tuple[dict[str, str], list[SkippedSdk]]:
-    """Install the packages of adapters, once; what of `all` cannot be installed is skipped.
+    """Install the packages of adapters, once; skip systems of `all` that cannot be installed.
 
     Returns:
         The interpreter of each, by name, and what was skipped.
 
     Raises:
-        DaemonError: as `AdapterProgram.interpreter`, of a system that was named.
+        DaemonError: as `AdapterProgram.interpreter`, for a system that was named, or if none is
+            left.
     """
+    of_all = known_systems(working_folder()) if ALL in options.system else {}
     interpreters, skipped = {}, []
     for program in programs:
         try:
             interpreters[program.name] = await program.interpreter(progress)
         except DaemonError as error:
-            if ALL not in options.system or options.no_skip:
+            if options.no_skip or program.name in options.system or program.name not in of_all:
                 raise
             progress(f"{program.name} is skipped: {error.message}")
             skipped.append(SkippedSdk(program.name, error, is_named=False))
+    if skipped and not interpreters:
+        raise skipped[0].error
     return interpreters, skipped
 
 

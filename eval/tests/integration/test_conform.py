@@ -1,6 +1,5 @@
 """`memconform conform`: the installed program against real daemons, correct and broken."""
 
-import glob
 import json
 import re
 import signal
@@ -106,9 +105,7 @@ WITHOUT_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if not e
 
 
 def _third(number: int) -> list[str]:
-    return [
-        part for base in WITHOUT_RESTARTS[number::3] for part in ("--case", f"{glob.escape(base)}*")
-    ]
+    return [part for base in WITHOUT_RESTARTS[number::3] for part in ("--case", base)]
 
 
 @pytest.mark.timeout(1_500)  # 200 s alone; 1,000 s were seen beside other load
@@ -134,6 +131,8 @@ def test_the_reference_daemons_are_conformant_without_known_failures(
     workspace: Path,
 ) -> None:
     here = [sdk for sdk in runnable() if sdk in sdks]
+    if not here:
+        pytest.skip(f"{', '.join(sdks)} cannot run here")
     chosen = [part for sdk in here for part in ("--sdk", CHECKOUT / "sdks" / sdk)]
     ended = memconform("conform", *chosen, *cases, "--json", "c.json", timeout=1_450)
     assert ended.code == 0, ended.err

@@ -29,7 +29,7 @@ pytestmark = [
 _QUICK = 40
 """Every test run takes one mutant in this many, and the first of each kind of mutation."""
 _EXHAUSTIVE = 4
-"""CI takes one in this many, and by night all are taken: all of them take 265 s of CPU."""
+"""CI takes one in this many, and the night the others: all of them take 265 s of CPU."""
 
 
 def _params(mutants: Sequence[Mutant]) -> list[Any]:

@@ -40,9 +40,10 @@ def store(user, items):
 
 
 def search(user, query, k):
-    # Raises, where `retrieve` would log an error and find nothing.
-    _storage(user)._generate_embedding(query)  # noqa: SLF001
     found = _loop.run_until_complete(_storage(user).retrieve(query, n_results=k))
+    if not found:
+        # It always finds something, but after an error, which it only logs.
+        raise RuntimeError("retrieve returned nothing")
     return [(hit.memory.metadata["item"], hit.memory.content, hit.relevance_score) for hit in found]
 
 

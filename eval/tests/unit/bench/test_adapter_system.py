@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from memconform.adapters.connection import AdapterConnection
 from memconform.bench import schedule
 from memconform.cli.main import cli
 from memconform.errors import MemconformError
@@ -256,9 +257,12 @@ def test_a_system_that_would_make_up_vectors_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["True", "user == 'g1'"])
-def test_a_system_that_finds_nothing_for_a_user_has_no_score(when: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", ["isolated", "shared"])
+def test_a_system_that_finds_nothing_for_a_user_has_no_score(
+    when: str, index: str, tmp_path: Path
+) -> None:
     system = write_system(tmp_path / "mine", search=f"if {when}: hits = []")
-    ended = _bench(tmp_path, "--system", system)
+    ended = _bench(tmp_path, "--system", system, "--index", index)
     assert (ended.code, "hits_of_no_item" in ended.err) == (3, True)
     assert ended.report["rows"][0]["views"] == {}
 
@@ -272,6 +276,16 @@ def test_items_in_pieces_are_asked_for_until_there_are_enough(tmp_path: Path) ->
     assert (behaviour["short"], behaviour["of_no_item"]) == (0, 0)
     in_pieces, whole = (row["views"]["all"]["metrics"] for row in ended.report["rows"])
     assert in_pieces["recall_any@4"]["value"] == whole["recall_any@4"]["value"] == 100
+
+
+def test_what_follows_hits_of_no_item_was_not_asked_for(tmp_path: Path) -> None:
+    """Items after k texts of the system's own counted as the first ones."""
+    own = "hits = ([(None, 'a fact', 1)] * 2 + hits if query[0] == 'W' else hits)[:k]"
+    system = write_system(tmp_path / "mine", search=own)
+    ended = _bench(tmp_path, "--system", system, "-k", "2")
+    metrics = ended.report["rows"][0]["views"]["all"]["metrics"]
+    assert metrics["recall_any@2"]["value"] == 0
+    assert ended.report["systems"][0]["behaviour"]["of_no_item"] == 24
 
 
 def test_no_system_is_shown_in_the_row_of_another(tmp_path: Path) -> None:
@@ -302,8 +316,13 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
     assert ended.code == 0, ended.err
     assert "other skipped" in ended.err
     assert [row["system"] for row in ended.report["rows"]] == ["mine"]
-    demanded = _bench(tmp_path, "--system", "all", "--no-skip")
-    assert (demanded.code, "not on PATH" in demanded.err) == (3, True)
+    for flags in (("--no-skip",), ("--system", "other")):
+        demanded = _bench(tmp_path, "--system", "all", *flags)
+        assert (demanded.code, "not on PATH" in demanded.err) == (3, True)
+    del known["mine"]
+    assert _bench(tmp_path, "--system", "all").code == 3
+    del known["other"]
+    assert _bench(tmp_path, "--system", "all").code == 2
 
 
 def test_a_system_finds_no_settings_in_the_users_folder(
@@ -324,10 +343,18 @@ def test_what_an_adapter_does_beside_its_reply_is_no_reply(search: str, tmp_path
     assert ended.report["rows"][0]["views"]["all"]["metrics"]["recall_any@10"]["value"] == 100
 
 
-def test_a_search_that_hangs_has_no_score(tmp_path: Path) -> None:
-    limit = "timeout_s = 0.5  # short limit: nothing else is waited for\n"
-    hangs = write_system(tmp_path / "mine", search="import time; time.sleep(1000)", more=limit)
+def test_a_search_that_hangs_has_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = AdapterConnection.call
+
+    async def hurried(self: AdapterConnection, verb: str, *arguments: object) -> dict[str, Any]:
+        if verb == "search":
+            self.timeout = 0.2  # short limit: no search of this adapter ends
+        return await call(self, verb, *arguments)
+
+    monkeypatch.setattr(AdapterConnection, "call", hurried)
+    hangs = write_system(tmp_path / "mine", search="import time; time.sleep(1000)")
     ended = _bench(tmp_path, "--system", hangs)
     assert ended.code == 3
-    assert ended.report["systems"][0]["incident"]["code"] == "adapter_hung"
+    incident = ended.report["systems"][0]["incident"]
+    assert (incident["code"], "search: no answer" in incident["message"]) == ("adapter_hung", True)
     assert ended.report["rows"][0]["views"] == {}
