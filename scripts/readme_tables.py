@@ -27,7 +27,7 @@ from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
-from memconform.reports.bench_notes import system_tables
+from memconform.reports.bench_notes import row_name, system_tables
 from memconform.reports.lme import replay_table
 from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
@@ -186,14 +186,14 @@ def _systems_tables(checkout: Path) -> list[Table]:
             lines = markdown_table(*table)
             found.append(Table(page, f"systems-{name}-{kind}", "\n".join([*lines, ""])))
     turns = _report(folder / "locomo-turn.json", BenchReport)
-    return [*found, Table(checkout / "README.md", "systems", _alike_table(turns))]
+    return [*found, Table(checkout / "README.md", "systems", _grouped_scores_table(turns))]
 
 
-def _alike_table(report: BenchReport) -> str:
+def _grouped_scores_table(report: BenchReport) -> str:
     """The scores of a bench, best first; systems with the same scores are one row."""
     names: dict[tuple[str, ...], list[str]] = {}
     for row, scores in _ranked(report):
-        names.setdefault(tuple(scores), []).append(f"{row.system} {row.strategy}".strip())
+        names.setdefault(tuple(scores), []).append(row_name(row))
     rows = [[", ".join(alike), *scores] for scores, alike in names.items()]
     return "\n".join(markdown_table(["system", *_METRICS], rows)) + "\n"
 
@@ -209,8 +209,7 @@ def _systems_table(report: BenchReport) -> str:
         rate, memory = system.documents_per_s, system.rss_peak_bytes
         costs.append("-" if rate is None else f"{rate:,.0f}")
         costs.append("-" if memory is None else f"{memory / 2**20:,.0f}")
-        name = f"{row.system} {row.strategy}".strip()
-        rows.append([name, system.version or "-", *scores, *costs])
+        rows.append([row_name(row), system.version or "-", *scores, *costs])
     return "\n".join(markdown_table(header, rows, left=range(2))) + "\n"
 
 
@@ -337,7 +336,7 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
     interval = (first.low, first.high)
     scores[0] = format_rate(first.value, interval, measured=queries, spec=".1f")
     model = system.variables.get("JB_EMBED_MODEL") or system.embedder
-    label = f"{row.system} {row.strategy}".strip()
+    label = row_name(row)
     speed = row.latency.answer if row.latency else None
     if speed is None or system.ingest_s is None or model == MINILM:
         # The vectors of MiniLM are cached between runs, so later systems are faster.

@@ -23,13 +23,14 @@ import sys
 import threading
 import traceback
 from collections import namedtuple
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
 Item = namedtuple("Item", "id text speaker session date")  # noqa: PYI024 - the interpreter may be any
 
-_MOST_BYTES = 256 << 20
-"""Bytes of a line that a program replies with."""
+_MAX_REPLY_BYTES = 256 << 20
+"""Longest line that a program may reply with."""
 _NEEDED = ("store", "search")
 _OPTIONAL = ("start", "finish", "forget")
 
@@ -42,7 +43,7 @@ def _read(connection: socket.socket, requests: "queue.SimpleQueue[bytes]") -> No
     os._exit(0)
 
 
-def _module(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the user's
+def _load_module(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the user's
     sys.argv = [path]
     own = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `python FILE` does
     # An adapter's `import records` must not find memconform's.
@@ -68,13 +69,13 @@ def _load(form: str, command: list[str]) -> Any:  # noqa: ANN401 - one of the fo
     if form == "lines":
         return _LinesForm(command)
     [path] = command
-    return {"wmb": _WmbForm, "system": _SystemForm}[form](_module(path))
+    return {"wmb": _WmbForm, "system": _SystemForm}[form](_load_module(path))
 
 
 class _WmbForm:
     """`store(user_id, content)`, `search(user_id, query)`: a list of texts."""
 
-    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _module
+    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _load_module
         self.module = module
 
     def store(self, user_id: str, content: str) -> dict[str, Any]:
@@ -106,7 +107,7 @@ class _WmbForm:
 class _SystemForm:
     """The form of memconform: items and hits have ids, and a user can be forgotten."""
 
-    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _module
+    def __init__(self, module: Any) -> None:  # noqa: ANN401 - as _load_module
         self.module = module
 
     def start(self, folder: str, settings: dict[str, str]) -> dict[str, Any]:
@@ -131,9 +132,7 @@ class _SystemForm:
 
     def _call(self, name: str, *arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's function
         function = getattr(self.module, name, None)
-        if function is None:
-            return {"absent": True}
-        if inspect.isawaitable(function(*arguments)):
+        if function is not None and inspect.isawaitable(function(*arguments)):
             return _wrong(f"{name} returned an awaitable, which nothing awaits")
         return {}
 
@@ -169,19 +168,17 @@ class _LinesForm:
             raise RuntimeError("the program has no streams")
         self.calls += 1
         call = {"number": self.calls, "call": name, **arguments}
-        try:
+        with suppress(BrokenPipeError):  # the end of its stdout tells
             self.program.stdin.write(json.dumps(call).encode() + b"\n")
             self.program.stdin.flush()
-        except BrokenPipeError:
-            pass  # its end of stdout tells
-        line = self.program.stdout.readline(_MOST_BYTES)
+        line = self.program.stdout.readline(_MAX_REPLY_BYTES)
         if not line:
             code = self.program.wait()
             return {"error": "adapter_died", "message": f"the program ended with exit code {code}"}
         try:
             reply = json.loads(line)
         except ValueError:
-            return _out_of_step(f"a line on stdout is no reply: {repr(line)[1:80]}")
+            return _out_of_step(f"a line on stdout is not a reply: {repr(line)[1:80]}")
         if not isinstance(reply, dict) or reply.get("number") != self.calls:
             # Of an earlier call, its hits would count for this question.
             return _out_of_step(f"not the reply to call {self.calls}: {repr(line)[1:80]}")
@@ -214,12 +211,13 @@ def _fault(hit: Any) -> str:  # noqa: ANN401 - whatever an adapter returns
         return "the text of a hit must be a str, and its id a str or None"
     if _is_half(text) or (identifier and _is_half(identifier)):
         return "a hit has an unpaired surrogate"
-    if score is None:
-        return ""
     try:
-        return "" if float(score) - float(score) == 0 else "the score of a hit must be finite"
+        number = 0.0 if score is None else float(score)
     except (TypeError, ValueError):
+        number = None
+    if number is None or isinstance(score, str):
         return "the score of a hit must be a number, or None"
+    return "" if number - number == 0 else "the score of a hit must be finite"
 
 
 def _is_half(text: str) -> bool:

@@ -167,7 +167,8 @@ class AdapterConnection:
                 reason, code = "its reply cannot be read", "adapter_died"
             else:
                 reason, code = f"no answer within {seconds:g} s", "adapter_hung"
-            raise self._halt(f"{call}{reason}", code, _MORE_TIME)
+            hint = _MORE_TIME if code == "adapter_hung" else "see its output, and correct it"
+            raise self._halt(f"{call}{reason}", code, hint)
         finally:
             wanted.cancel()
 

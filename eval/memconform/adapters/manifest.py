@@ -56,7 +56,7 @@ class SystemManifest(_Table):
     adapter: Argument = "adapter.py"
     """A Python module; with `command`, the program's file."""
     command: Annotated[list[Argument], Field(min_length=1)] | None = None
-    """What starts an adapter that is no Python module; `{adapter}` is its absolute path."""
+    """How to start an adapter that is not a Python module; `{adapter}` is its absolute path."""
     python: Annotated[str, Field(pattern=r"^3\.\d{1,2}$")] | None = None
     """The interpreter's version; None for the one that runs memconform."""
     requires: Argument | None = None
@@ -145,7 +145,7 @@ class AdapterProgram:
     def require_services(self, *, scripted: bool, embed_model: str) -> None:
         """Raise UsageError `no_embedder` if the system needs a service that the run does not have.
 
-        One that is told by variables where its models are may make up vectors without them.
+        Without the variables of `[upstream.scripted]` a system might invent vectors.
         """
         if self.variables(scripted=True) and not scripted:
             raise UsageError(
@@ -163,7 +163,7 @@ class AdapterProgram:
                         hint=f"add {_FLAGS[placeholder]}",
                     )
 
-    def require_user(self) -> None:
+    def require_not_root(self) -> None:
         """Raise DaemonError `not_as_root` if root runs a system that refuses it."""
         if not self.manifest.root and os.geteuid() == 0:
             raise DaemonError(

@@ -38,7 +38,7 @@ _BATCH = 50
 _PROBES = 30
 """Items of each haystack that are searched for by their own words."""
 _PROBE_DEPTH = 10
-_MOST_HITS = 16
+_MAX_HITS_FACTOR = 16
 """How many times more hits than items are asked for, of a system that stores items in pieces."""
 _REPEATED = 5
 """Searches of each haystack that are made twice."""
@@ -87,9 +87,9 @@ class AdapterSystem:
         """Start the adapter.
 
         Raises:
-            DaemonError: as `AdapterProgram.require_user`, and if it does not start.
+            DaemonError: as `AdapterProgram.require_not_root`, and if it does not start.
         """
-        self.program.require_user()
+        self.program.require_not_root()
         folder, manifest = DaemonFolder(self.folder), self.program.manifest
         state = folder.path / "state"
         state.mkdir()
@@ -123,9 +123,10 @@ class _RunningAdapter:
     session: AdapterSession
     behaviour: SystemBehaviour
     sent: set[str] = field(default_factory=set)
-    """The ids of all items that were stored, of whatever user."""
+    """The ids and the texts of all items that were stored, of whatever user."""
     earlier: list[str] = field(default_factory=list)
-    """Users of the last index, whose items stay: the next one's searches must not find them."""
+    """Users of the last index, whose items stay until the next one has been probed: its searches
+    must not find them."""
 
     def record(self) -> SystemRecord:
         resources = self.session.sampler.result()
@@ -158,7 +159,7 @@ class _RunningAdapter:
             took += time.perf_counter() - started
             self.behaviour.sent += len(items)
             stored[haystack.id] = one = _StoredHaystack(haystack.id, items)
-            self.sent.update(one.texts)
+            self.sent.update(one.texts, one.texts.values())
         index = _AdapterIndex(
             self.session,
             self.behaviour,
@@ -175,16 +176,17 @@ class _RunningAdapter:
             ),
         )
         await index.probe()
-        yield index
-        # Not after an error or an interrupt: the process and its folder end with it.
-        if index.first and not self.behaviour.restarted:
-            # The new process may know nothing of these users, and is not told to forget them.
-            await self._restart(index)
-            self.earlier.clear()
-            return
+        # Before the questions, whose scores then depend on no other user, nor on a resume.
         for user in self.earlier:
             await self.session.call("forget", user)
         self.earlier[:] = stored
+        yield index
+        # Not after an error or an interrupt: the process and its folder end with it.
+        if index.first and not self.behaviour.restarted:
+            await self._restart(index)
+            if self.behaviour.lost == self.behaviour.restarted:
+                # The new process knows nothing of these users.
+                self.earlier.clear()
 
     async def _restart(self, index: "_AdapterIndex") -> None:
         """Start the system's process anew, and count the searches that find nothing now.
@@ -229,6 +231,10 @@ class _StoredHaystack:
         for identifier, text in self.texts.items():
             self._by_text[text].append(identifier)
 
+    def has_text(self, text: str) -> bool:
+        """Whether an item has exactly this text."""
+        return text in self._by_text
+
     def item_of(
         self, identifier: str | None, text: str, taken: Collection[str | None]
     ) -> str | None:
@@ -251,7 +257,7 @@ class _AdapterIndex:
     stored: Mapping[str, _StoredHaystack]
     record: IndexRecord
     first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
-    """The first searches, which are made again at each verification."""
+    """The first searches that found an item, which are made again at each verification."""
 
     async def probe(self) -> None:
         """Search for items by their own words.
@@ -263,16 +269,17 @@ class _AdapterIndex:
             chosen = random.Random(stored.user)  # noqa: S311 - nothing secret
             items = chosen.sample(sorted(stored.texts), min(_PROBES, len(stored.texts)))
             for item in items:
-                try:
-                    ranking = await self._hits(stored, stored.texts[item], _PROBE_DEPTH)
-                except CallError as error:
-                    raise DaemonError(
-                        f"searching for an item by its own words failed: {error.message}",
-                        code=error.code,
-                        hint="see the adapter's output",
-                    ) from error
                 self.behaviour.probed += 1
-                self.behaviour.found += item in ranking[0]
+                try:
+                    ranking, _ = await self._hits(stored, stored.texts[item], _PROBE_DEPTH)
+                except ContractViolatedError:
+                    # Of another user, or made up: a question that meets one is not measured.
+                    continue
+                except CallError as error:
+                    raise self._failed(
+                        "searching for an item by its own words failed", error
+                    ) from error
+                self.behaviour.found += item in ranking
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
         """The system's own ranking, which may be shorter than asked for.
@@ -282,11 +289,11 @@ class _AdapterIndex:
         """
         del strategy
         stored = self.stored[task.haystack]
+        self.behaviour.searches += 1
         ranking, took_ms = await self._hits(stored, task.query.question, task.depth, counted=True)
-        if len(self.first) < _REPEATED:
+        if ranking and len(self.first) < _REPEATED:
             self.first.append((task, ranking))
         wanted = min(task.depth, len(stored.texts))
-        self.behaviour.searches += 1
         self.behaviour.short += len(ranking) < wanted
         sources = tuple(dict.fromkeys(stored.sources[item] for item in ranking))
         return SearchResult(
@@ -308,7 +315,7 @@ class _AdapterIndex:
             items = self._items(stored, hits)
             # A hit of no item counts towards k: what follows it is not what was asked for.
             entries = list(dict.fromkeys(item or rank for rank, item in enumerate(items)))
-            if len(entries) >= wanted or len(hits) < asked or asked >= _MOST_HITS * k:
+            if len(entries) >= wanted or len(hits) < asked or asked >= _MAX_HITS_FACTOR * k:
                 break
             asked *= 2
         ranking = tuple(entry for entry in entries[:k] if isinstance(entry, str))
@@ -316,7 +323,8 @@ class _AdapterIndex:
             self.behaviour.hits += len(hits)
             for item, (_, text, _) in zip(items, hits, strict=True):
                 self.behaviour.of_no_item += item is None
-                self.behaviour.rewritten += item is not None and text not in stored.texts[item]
+                is_part = item is not None and text and text in stored.texts[item]
+                self.behaviour.rewritten += item is not None and not is_part
         stored.searches += 1
         stored.items_found += len(ranking)
         return ranking, float(reply["took_ms"])
@@ -331,11 +339,13 @@ class _AdapterIndex:
         found = []
         for identifier, text, _ in hits:
             item = stored.item_of(identifier, text, items)
-            if item is not None and item not in stored.texts:
-                self.behaviour.leaks += item in self.sent
-                raise ContractViolatedError(
-                    "foreign_id", f"a hit has the id {item!r}, which was never stored for this user"
-                )
+            is_own = item in stored.texts or (item is None and stored.has_text(text))
+            is_others = not is_own and (identifier or text) in self.sent
+            if is_others or not (is_own or item is None):
+                self.behaviour.leaks += is_others
+                what = f"the id {item!r}" if item is not None else "a text without an id"
+                owner = "was stored for another user" if is_others else "was never stored"
+                raise ContractViolatedError("foreign_id", f"a hit has {what} that {owner}")
             items[item] = None
             found.append(item)
         return found
@@ -357,20 +367,23 @@ class _AdapterIndex:
                 " item",
                 code="hits_of_no_item",
                 hint="return the id that `store` was given; a text without one is matched exactly;"
-                " see adapter.log if nothing is found",
+                f" if nothing was found, see {self.session.log}",
             )
         for task, ranking in self.first:
             stored = self.stored[task.haystack]
             try:
                 again, _ = await self._hits(stored, task.query.question, task.depth)
             except CallError as error:
-                raise DaemonError(
-                    f"a search that had succeeded failed when it was repeated: {error.message}",
-                    code=error.code,
-                    hint="see the adapter's output",
-                ) from error
+                raise self._failed("a repeated search failed that had succeeded", error) from error
+            if not again:
+                nothing = CallError("hits_of_no_item", "it found items before, and none now")
+                raise self._failed("a repeated search found nothing", nothing)
             self.behaviour.repeated += 1
             self.behaviour.changed += again != ranking
+
+    def _failed(self, what: str, error: CallError) -> DaemonError:
+        hint = f"see {self.session.log}"
+        return DaemonError(f"{what}: {error.message}", code=error.code, hint=hint)
 
     async def lost_searches(self) -> int:
         """How many of the first searches fail now, or find no item that they had found.
@@ -386,7 +399,7 @@ class _AdapterIndex:
                 )
             except CallError:
                 again = ()
-            lost += bool(ranking) and set(ranking).isdisjoint(again)
+            lost += set(ranking).isdisjoint(again)
         return lost
 
 

@@ -16,23 +16,23 @@ class SystemBehaviour(Record, frozen=False):
     probed: int = 0
     """Items that were searched for by their own words."""
     found: int = 0
-    """How many of these were among the first ten hits."""
+    """How many of these were among the first ten items found."""
     hits: int = 0
     """Hits of all questions."""
     of_no_item: int = 0
-    """How many of these have no id, and the text of no item."""
+    """How many of these have neither an id nor the exact text of an item."""
     rewritten: int = 0
-    """How many of these have the id of an item, and a text that is no part of its text."""
+    """How many of these have the id of an item, but a text that its own does not contain."""
     searches: int = 0
-    """Questions that were searched for."""
+    """Searches for a question."""
     short: int = 0
-    """How many of these had fewer hits of items than were asked for and exist."""
+    """How many of these found fewer items than were asked for and exist."""
     repeated: int = 0
     """Searches that were made again."""
     changed: int = 0
     """How many of these then ranked otherwise."""
     leaks: int = 0
-    """Searches with an item that was stored for another user; they are not measured."""
+    """Searches, of both kinds, that returned what was stored for another user."""
     restarted: int = 0
     """Searches that were made once more after the system's process had been started anew."""
     lost: int = 0

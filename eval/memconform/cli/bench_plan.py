@@ -128,11 +128,11 @@ async def plan_bench(
     if planner.pruning is not None:
         survey = replace(survey, dropped=(*survey.dropped, *planner.pruning.events.dropped))
     runners, skipped = await build_runners(options, strategies, variables, progress)
-    interpreters, not_installed = await install_adapters(options, programs, progress)
     baselines = open_baselines(options, benchmark, variables)
     require_distinct_names(
         [each.name for named in (runners, programs, baselines, logs) for each in named]
     )
+    interpreters, not_installed = await install_adapters(options, programs, progress)
     require_exportable(
         options.export,
         rows=len(runners) * len(strategies) + len(baselines) + len(logs) + len(programs),

@@ -77,11 +77,10 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
     """The systems of `--system` that have an adapter.
 
     Raises:
-        UsageError: `unknown_system`, `one_name_twice`, `no_embedder`, `bad_option`, or as
-            `load_system`.
+        UsageError: `unknown_system`, `no_embedder`, `bad_option`, or as `load_system`.
     """
     known = known_systems(working_folder())
-    programs: dict[str, AdapterProgram] = {}
+    programs: list[AdapterProgram] = []
     for reference in options.system:
         if reference in BASELINES:
             continue
@@ -107,13 +106,9 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             )
         for each in paths:
             program = load_system(each)
-            first = programs.setdefault(program.name, program)
-            if not first.is_same(program):
-                raise UsageError(
-                    f"two systems are called {program.manifest.name}",
-                    code="one_name_twice",
-                    hint="change `name` in one system.toml",
-                )
+            if any(program.is_same(other) for other in programs):
+                continue
+            programs.append(program)
             program.require_services(
                 scripted=options.upstream == "scripted", embed_model=options.embed_model or ""
             )
@@ -123,7 +118,7 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             code="bad_option",
             hint="omit it, or --system",
         )
-    return list(programs.values())
+    return programs
 
 
 async def install_adapters(

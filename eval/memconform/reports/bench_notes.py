@@ -39,6 +39,12 @@ def footnotes(report: BenchReport) -> list[str]:
     lines += _rank_notes(report)
     lines += _errata_notes(report)
     lines += _latency_notes(report)
+    lines += [
+        f"{system.name}: finds {seen.found:,} of {plural(seen.probed, 'item', spec=',')} by their"
+        " own words"
+        for system in report.systems
+        if (seen := system.behaviour) is not None and 2 * seen.found < seen.probed
+    ]
     lines += [line for row in report.rows for line in _row_notes(row)]
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
@@ -77,7 +83,7 @@ def behaviour_table(report: BenchReport) -> BenchTable | None:
                     *((seen.found, seen.probed), (seen.of_no_item, seen.hits)),
                     (seen.rewritten, seen.hits),
                     *((seen.short, seen.searches), (seen.changed, seen.repeated)),
-                    *((seen.leaks, seen.searches + seen.leaks), (seen.lost, seen.restarted)),
+                    *((seen.leaks, seen.probed + seen.searches), (seen.lost, seen.restarted)),
                 )
             ),
             str(seen.adapter_lines),
@@ -94,7 +100,7 @@ def bm25_table(report: BenchReport) -> BenchTable | None:
     if not report.with_bm25:
         return None
     first = report.with_bm25[0]
-    bm25 = f"{first.second} {first.second_strategy}".strip()
+    bm25 = _name(first.second, first.second_strategy)
     header = ["system", f"beside {bm25}", f"points of {first.metric} (95 %)", "p (Holm)"]
     cells = []
     for pair in report.with_bm25:
@@ -105,7 +111,7 @@ def bm25_table(report: BenchReport) -> BenchTable | None:
         interval = f"{100 * difference.low:+.1f} to {100 * difference.high:+.1f}"
         points = f"{100 * difference.value:+.1f} ({interval})"
         figures = [points, f"{contrast.holm_p:.3f}"] if contrast.compared else ["-", "-"]
-        cells.append([f"{pair.first} {pair.strategy}".strip(), verdict, *figures])
+        cells.append([_name(pair.first, pair.strategy), verdict, *figures])
     return header, cells
 
 
@@ -169,7 +175,11 @@ def _latency_notes(report: BenchReport) -> list[str]:
 
 def row_name(row: Row) -> str:
     """The name of a row in a line."""
-    return f"{row.system} {row.strategy}".strip()
+    return _name(row.system, row.strategy)
+
+
+def _name(system: str, strategy: str | None) -> str:
+    return f"{system} {strategy or ''}".strip()
 
 
 def _errata_notes(report: BenchReport) -> list[str]:

@@ -76,6 +76,7 @@ def test_what_a_system_does_in_its_own_way_is_a_finding(
         ("hits = [('i0', None, 1.0)]", "adapter_wrong_type"),
         ("hits = [('i0', 'text', float('nan'))]", "adapter_wrong_type"),
         ("hits = [('i0', 'text', 'high')]", "adapter_wrong_type"),
+        ("hits = [('i0', 'text', '0.5')]", "adapter_wrong_type"),
         ("raise KeyError('x')", "adapter_search_failed"),
         ("sys.exit()", "adapter_search_failed"),
         ("os._exit(9)", "adapter_died"),
@@ -148,19 +149,54 @@ def test_what_a_restart_loses_is_a_finding(mood: str, lost: int, tmp_path: Path)
     assert (ended.report["rows"][0]["queries"], ended.report["rows"][0]["not_measured"]) == (12, 0)
 
 
-def test_an_item_of_another_user_is_a_leak(tmp_path: Path) -> None:
-    leak = "hits[-1:] = [(i.id, i.text, 0.1) for u in users if u != user for i in users[u][:1]]"
+_OTHERS = "[(ID, i.text, 0.1) for u in USERS if u != user for i in USERS[u][:1]]"
+
+
+@pytest.mark.parametrize("identifier", ["i.id", "None"])
+def test_an_item_of_another_user_is_a_leak(identifier: str, tmp_path: Path) -> None:
+    """Without an id, too: its text was then taken for one of the system's own."""
+    leak = _OTHERS.replace("ID", identifier).replace("USERS", "users")
+    system = write_system(
+        tmp_path / "mine", search=f"hits[-1:] = {leak}", more='[settings]\nmood = "lasting"\n'
+    )
+    ended = _bench(tmp_path, "--system", system, "-k", "6")
+    behaviour = ended.report["systems"][0]["behaviour"]
+    # The first of the two users is forgotten when the second one's items have been searched for.
+    assert (behaviour["leaks"], behaviour["found"]) == (6, 6)
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("identifier", ["i.id", "None"])
+def test_a_question_that_meets_another_users_item_is_not_measured(
+    identifier: str, tmp_path: Path
+) -> None:
+    keep = "kept = globals().setdefault('kept', {}); kept.update(users)"
+    leak = _OTHERS.replace("ID", identifier).replace("USERS", "kept")
     system = write_system(
         tmp_path / "mine",
-        search=f"if query[0] == 'W': {leak}",
+        search=f"{keep}; hits[-1:] = {leak} if query[0] == 'W' else hits[-1:]",
         more='[settings]\nmood = "lasting"\n',
     )
     ended = _bench(tmp_path, "--system", system, "-k", "6")
     behaviour = ended.report["systems"][0]["behaviour"]
-    # The first of the two users is asked before there is another.
     assert behaviour["leaks"] == ended.report["rows"][0]["not_measured"] == 6
     assert "foreign_id" in ended.err
     assert ended.code == 3
+
+
+def test_a_question_is_searched_for_where_no_other_user_is(tmp_path: Path) -> None:
+    """A score depended on the users before, so that a resumed bench had another one."""
+    alone = "assert query[0] != 'W' or list(users) == [user], list(users)"
+    lasting = '[settings]\nmood = "lasting"\n'
+    system = write_system(tmp_path / "mine", search=alone, more=lasting)
+    assert _bench(tmp_path, "--system", system, users=4).code == 0
+
+
+def test_a_search_that_finds_nothing_any_more_ends_the_system(tmp_path: Path) -> None:
+    system = write_system(tmp_path / "mine", search="hits = hits if len(calls) <= 14 else []")
+    ended = _bench(tmp_path, "--system", system, users=1)
+    assert (ended.code, ended.report["rows"][0]["views"]) == (3, {})
+    assert "a repeated search found nothing" in ended.report["systems"][0]["incident"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -358,3 +394,10 @@ def test_a_search_that_hangs_has_no_score(tmp_path: Path, monkeypatch: pytest.Mo
     incident = ended.report["systems"][0]["incident"]
     assert (incident["code"], "search: no answer" in incident["message"]) == ("adapter_hung", True)
     assert ended.report["rows"][0]["views"] == {}
+
+
+def test_a_system_that_finds_few_items_by_their_own_words_is_named(tmp_path: Path) -> None:
+    poor = write_system(tmp_path / "mine", search="hits = hits[-1:]")
+    said = "mine: finds 0 of 12 items by their own words"
+    assert said in _bench(tmp_path, "--system", poor).err
+    assert said not in _bench(tmp_path, "--system", write_system(tmp_path / "good")).err
