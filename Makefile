@@ -6,7 +6,7 @@ STAMP := .venv/.ready
 # Modules are compiled on first import: compiling all of them took two fifths of the installation time.
 # What verbs import is compiled at once, or each start would, where PYTHONDONTWRITEBYTECODE is set:
 # this package whole, and of the libraries what these modules import, some of it on first use.
-COMPILED := memconform.cli.execute_run, memconform.cli.execute_conform, memconform.cli.execute_answer, \
+COMPILED := memconform.cli.run.execution, memconform.cli.conform.execution, memconform.cli.score.answers, \
 	memconform.cli.html_report, memconform.reports.junit, memconform.upstream.serve, \
 	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, numpy.random, anthropic, openai
 EXTRAS := bench fuzz qa report

@@ -86,8 +86,8 @@ def _serve(channel: socket.socket) -> bool:
 def _import_program() -> None:
     cli = importlib.import_module("memconform.cli")
     # All of it: what a verb does is imported when it is called.
-    for module in pkgutil.iter_modules(cli.__path__):
-        importlib.import_module(f"memconform.cli.{module.name}")
+    for module in pkgutil.walk_packages(cli.__path__, "memconform.cli."):
+        importlib.import_module(module.name)
     # A child inherits one thread, and what another held stays held.
     assert threading.active_count() == 1
     gc.freeze()

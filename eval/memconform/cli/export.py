@@ -10,7 +10,7 @@ from memconform.bench.export import EXPORT_FORMATS, ExportFormat, require_log_fo
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.options import split_export
 from memconform.cli.output_files import text_target
-from memconform.cli.report import ExportOptions
+from memconform.cli.report.command import ExportOptions
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural

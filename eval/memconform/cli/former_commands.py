@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from memconform.cli import diff, score
 from memconform.cli import options as given
 from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Command, PathType, option
+from memconform.cli.diff import command as diff
 from memconform.cli.judge_options import WHAT, call_options, errata, panel_options
 from memconform.cli.judge_options import partial as answers_partial
 from memconform.cli.lazy import carry_out
@@ -22,7 +22,8 @@ from memconform.cli.options import (
     writable_exports,
 )
 from memconform.cli.options import results as results_folder
-from memconform.cli.report import ExportOptions
+from memconform.cli.report.command import ExportOptions
+from memconform.cli.score import command as score
 from memconform.errors import ExitCode
 
 
@@ -89,7 +90,7 @@ _BENCHMARK = given.data(
 def longmemeval_command(**flags: object) -> ExitCode:
     """Score stored answers to LongMemEval by its rubric for each type of question."""
     options = score.QaOptions(suite="longmemeval", **flags)  # type: ignore[arg-type] # click has checked every flag
-    return carry_out("execute_qa:run_scoring", options)
+    return carry_out("score.benchmark_answers:run_scoring", options)
 
 
 @click.command("judge locomo", cls=Command)
@@ -110,7 +111,7 @@ def longmemeval_command(**flags: object) -> ExitCode:
 def locomo_command(**flags: object) -> ExitCode:
     """Score stored answers to LoCoMo by its official F1, BLEU-1, and judges if any are named."""
     options = score.QaOptions(suite="locomo", **flags)  # type: ignore[arg-type] # click has checked every flag
-    return carry_out("execute_qa:run_scoring", options, extra="qa")
+    return carry_out("score.benchmark_answers:run_scoring", options, extra="qa")
 
 
 @click.command("wmb score", cls=Command)
@@ -136,7 +137,7 @@ def locomo_command(**flags: object) -> ExitCode:
 def wmb_score_command(**flags: object) -> ExitCode:
     """Score the answers of `wmb run`, or anybody's in the benchmark's format."""
     options = score.WmbScoreOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
-    return carry_out("execute_wmb_score:run_score", options)
+    return carry_out("score.wmb_answers:run_score", options)
 
 
 @click.command("trend", cls=Command)
@@ -150,7 +151,7 @@ def wmb_score_command(**flags: object) -> ExitCode:
 def trend_command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
     """Show how results changed over dates and versions."""
     options = diff.TrendOptions((str(folder),), sdk, dataset, Path("results"))
-    return carry_out("execute_trend:run", options)
+    return carry_out("diff.trend:run", options)
 
 
 @click.command("lme review", cls=Command)
@@ -176,4 +177,4 @@ def review_command(fail_on: str | None, **flags: Any) -> ExitCode:  # noqa: ANN4
     """Compare two results of the replay question by question: regressions, fixes, categories."""
     conditions = () if fail_on is None else (fail_on,)
     options = diff.ReviewOptions(fail_on=conditions, seed=0, **flags)
-    return carry_out("compare_replays:run", options)
+    return carry_out("diff.replays:run", options)

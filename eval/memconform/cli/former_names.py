@@ -21,7 +21,9 @@ _FORMATS = ("html", "junit", "ctrf", "csv", "markdown", "annotations", "badge")
 FORMER_NAMES: Mapping[str, FormerName] = {
     **{
         f"report {name}": FormerName(
-            f"memconform report RESULT… --format {name}", "report:command", ("--format", name)
+            f"memconform report RESULT… --format {name}",
+            "report.command:command",
+            ("--format", name),
         )
         for name in _FORMATS
     },
@@ -29,8 +31,8 @@ FORMER_NAMES: Mapping[str, FormerName] = {
         "memconform report RESULT… --format queries|retrieval-log",
         "former_commands:export_command",
     ),
-    "rescore": FormerName("memconform score RESULT", "score:command"),
-    "answer": FormerName("memconform score RESULT… --reader MODEL", "score:command"),
+    "rescore": FormerName("memconform score RESULT", "score.command:command"),
+    "answer": FormerName("memconform score RESULT… --reader MODEL", "score.command:command"),
     "judge longmemeval": FormerName(
         "memconform score FILE --rubric longmemeval", "former_commands:longmemeval_command"
     ),

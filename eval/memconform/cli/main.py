@@ -75,7 +75,7 @@ _TASKS = {
 
 class _Verbs(LazyGroup):
     commands_by_name: ClassVar = {
-        name: (f"{name}:command", summary)
+        name: (f"{name}.command:command", summary)
         for verbs in _TASKS.values()
         for name, summary in verbs.items()
     }

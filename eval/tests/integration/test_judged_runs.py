@@ -466,7 +466,9 @@ def test_the_cache_is_shown_pruned_and_cleared(
 
 def test_exact_runs_and_help_import_no_vendors_client(environment: dict[str, str]) -> None:
     code = (
-        "import sys; from memconform.cli import main, run, judge, execute_run\n"
+        "import sys; from memconform.cli import main\n"
+        "from memconform.cli.run import command, execution\n"
+        "from memconform.cli.judge import command\n"
         "import memconform.scoring.judge.session\n"
         "sys.exit(any(name.split('.')[0] in ('openai', 'anthropic') for name in sys.modules))"
     )

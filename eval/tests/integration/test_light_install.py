@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memconform.cli import lazy
-from memconform.cli.run import SCENARIO_NAMES
+from memconform.cli.run.command import SCENARIO_NAMES
 from memconform.errors import UsageError
 from memconform.measuring.scenarios import SCENARIOS
 from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable
@@ -58,21 +58,21 @@ def imported(*modules: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", ["run", "conform", "doctor"])
 def test_a_core_verb_imports_no_extra_and_logs_nothing_in_advance(verb: str) -> None:
-    modules = imported(f"memconform.cli.{verb}", f"memconform.cli.execute_{verb}")
+    modules = imported(f"memconform.cli.{verb}.command", f"memconform.cli.{verb}.execution")
     assert not modules & {*FOREIGN, "structlog"}
     assert "httpx" in modules
 
 
 @pytest.mark.parametrize("verb", ["run", "conform", "doctor", "bench", "fuzz"])
 def test_flags_are_parsed_without_importing_the_commands(verb: str) -> None:
-    modules = imported(f"memconform.cli.{verb}")
+    modules = imported(f"memconform.cli.{verb}.command")
     heavy = {*FOREIGN, "structlog", "asyncio", "httpx", "pydantic", "psutil", "rich"}
     # `bench` imports pydantic for its flags: their choices come from the dataset models.
     assert not modules & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
 
 
 def test_the_import_guard_detects_imports() -> None:
-    assert {"numpy", "scipy"} <= imported("memconform.cli.run", "scipy.stats")
+    assert {"numpy", "scipy"} <= imported("memconform.cli.run.command", "scipy.stats")
 
 
 def test_the_flag_lists_every_scenario() -> None:

@@ -347,7 +347,7 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     known = {"mine": one / "system.toml", "other": manifest}
-    monkeypatch.setattr("memconform.cli.bench_systems.known_systems", lambda _: known)
+    monkeypatch.setattr("memconform.cli.bench.systems.known_systems", lambda _: known)
     ended = _bench(tmp_path, "--system", "all")
     assert ended.code == 0, ended.err
     assert "other skipped" in ended.err

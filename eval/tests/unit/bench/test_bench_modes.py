@@ -18,9 +18,9 @@ from memconform.bench.raw_http import RawExchange, serving
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.schedule import execute_bench
 from memconform.bench.strategy import strategies
-from memconform.cli.bench_options import BenchOptions
-from memconform.cli.bench_plan import PreparedBench, plan_bench
-from memconform.cli.bench_systems import daemon_system
+from memconform.cli.bench.options import BenchOptions
+from memconform.cli.bench.plan import PreparedBench, plan_bench
+from memconform.cli.bench.systems import daemon_system
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode
 from memconform.daemons.sdk_runner import Launch, SdkRunner

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from dataclasses import MISSING, fields
 
-from memconform.cli.bench import command
-from memconform.cli.bench_options import BenchOptions
+from memconform.cli.bench.command import command
+from memconform.cli.bench.options import BenchOptions
 
 
 def test_options_have_the_defaults_of_the_flags() -> None:
@@ -16,6 +16,6 @@ def test_options_have_the_defaults_of_the_flags() -> None:
 
 
 def test_asking_a_daemon_does_not_import_numpy() -> None:
-    code = "import sys, memconform.cli.execute_wmb_run as run; print('numpy' in sys.modules)"
+    code = "import sys, memconform.cli.wmb.execution as run; print('numpy' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"

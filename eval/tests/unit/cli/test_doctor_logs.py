@@ -7,8 +7,8 @@ from unittest.mock import Mock
 import pytest
 
 from memconform import redaction
-from memconform.cli import execute_doctor
-from memconform.cli.execute_doctor import _keep_logs
+from memconform.cli.doctor import execution
+from memconform.cli.doctor.execution import _keep_logs
 from memconform.errors import ExitCode
 from memconform.runs.doctor import Step
 
@@ -45,9 +45,9 @@ async def test_after_steps_that_all_pass_nothing_stays(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     runner = Mock(modes=None)
     runner.name = "mine"
-    monkeypatch.setattr(execute_doctor, "find_runner", Mock(return_value=runner))
-    monkeypatch.setattr(execute_doctor, "configure_runner", Mock())
-    monkeypatch.setattr(execute_doctor, "examine", examined)
+    monkeypatch.setattr(execution, "find_runner", Mock(return_value=runner))
+    monkeypatch.setattr(execution, "configure_runner", Mock())
+    monkeypatch.setattr(execution, "examine", examined)
     options = Mock(env=(), quiet=True, keep=False)
-    assert await execute_doctor._examine(options, "mine", {}) is ExitCode.OK
+    assert await execution._examine(options, "mine", {}) is ExitCode.OK
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - nothing else runs

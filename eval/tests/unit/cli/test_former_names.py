@@ -130,8 +130,8 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
         calls.append((reference, options))
         return ExitCode.OK
 
-    monkeypatch.setattr("memconform.cli.score.carry_out", call)
-    monkeypatch.setattr("memconform.cli.diff.carry_out", call)
+    monkeypatch.setattr("memconform.cli.score.command.carry_out", call)
+    monkeypatch.setattr("memconform.cli.diff.command.carry_out", call)
     monkeypatch.setattr("memconform.cli.former_commands.carry_out", call)
     return calls
 
@@ -265,12 +265,12 @@ def test_diff_shows_what_it_is_given(
     runs = [write_run(tmp_path / f"{sdk}.json", sdk, [question("q1")]) for sdk in ("go", "py")]
     replay = write_lme(tmp_path / "replay" / "result-go.json", [lme_question("q1")])
     pairs = {
-        (*runs,): "execute_diff:run",
-        (runs[0], replay): "execute_diff:run",
-        (replay, replay.parent): "compare_replays:run",
-        (*runs, replay): "execute_trend:run",
-        (tmp_path, tmp_path): "execute_trend:run",
-        (): "execute_trend:run",
+        (*runs,): "diff.execution:run",
+        (runs[0], replay): "diff.execution:run",
+        (replay, replay.parent): "diff.replays:run",
+        (*runs, replay): "diff.trend:run",
+        (tmp_path, tmp_path): "diff.trend:run",
+        (): "diff.trend:run",
     }
     for results in pairs:
         assert _call("diff", *results).exception is None

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import memconform.cli
 from memconform.cli.commands import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
-from memconform.cli.lme_plan import _EMPTY_SCOPES
-from memconform.cli.lme_values import SCOPES
+from memconform.cli.lme.plan import _EMPTY_SCOPES
+from memconform.cli.lme.values import SCOPES
 from memconform.cli.main import cli
 from memconform.errors import ExitCode
 
@@ -262,7 +262,7 @@ def test_a_flag_means_the_same_in_every_command() -> None:
 def test_every_lazily_imported_name_exists() -> None:
     """`conform` ended in a traceback: its function had another name, which no type checker sees."""
     named = []
-    for path in sorted(Path(memconform.cli.__file__).parent.glob("*.py")):
+    for path in sorted(Path(memconform.cli.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue

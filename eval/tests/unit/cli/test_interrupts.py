@@ -61,7 +61,7 @@ main()
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-@pytest.mark.parametrize("module", ["memconform.cli.main", "click", "memconform.cli.info"])
+@pytest.mark.parametrize("module", ["memconform.cli.main", "click", "memconform.cli.info.command"])
 def test_a_program_that_is_interrupted_while_it_imports_ends_as_documented(
     number: signal.Signals, module: str
 ) -> None:

@@ -7,12 +7,12 @@ from typing import cast
 import click
 import pytest
 
-from memconform.cli.lme import run_command
-from memconform.cli.lme_checks import require_consistent
-from memconform.cli.lme_models import replay_models
-from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_plan import read_data, retrieval_settings
-from memconform.cli.lme_ports import port_of, require_ports
+from memconform.cli.lme.checks import require_consistent
+from memconform.cli.lme.command import run_command
+from memconform.cli.lme.models import replay_models
+from memconform.cli.lme.options import LmeOptions
+from memconform.cli.lme.plan import read_data, retrieval_settings
+from memconform.cli.lme.ports import port_of, require_ports
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.budget import Ledger

@@ -8,11 +8,12 @@ from typing import cast
 
 import pytest
 
-from memconform.cli import html_report, lme_reports
-from memconform.cli.lme import run_command
-from memconform.cli.lme_checks import require_consistent
-from memconform.cli.lme_options import LmeOptions
-from memconform.cli.lme_reports import continuation_hint, report_replay
+from memconform.cli import html_report
+from memconform.cli.lme import reports
+from memconform.cli.lme.checks import require_consistent
+from memconform.cli.lme.command import run_command
+from memconform.cli.lme.options import LmeOptions
+from memconform.cli.lme.reports import continuation_hint, report_replay
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, MemconformError, ResultsError, UsageError
 from memconform.llm.chat import ModelUnusableError, ServiceDownError
@@ -31,7 +32,7 @@ _BROKEN = SkippedSdk("ts", DaemonError("no npm", code="build_failed", hint=""))
 
 @pytest.fixture(autouse=True)
 def _command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lme_reports, "command_line", lambda: _COMMAND)
+    monkeypatch.setattr(reports, "command_line", lambda: _COMMAND)
 
 
 def _options(*flags: str) -> LmeOptions:
@@ -76,7 +77,7 @@ def test_json_on_standard_output_is_alone_there(
 def test_html_shows_the_results_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[object] = []
     monkeypatch.setattr(
-        lme_reports, "write_html_report", lambda *args, quiet: written.extend((*args, quiet))
+        reports, "write_html_report", lambda *args, quiet: written.extend((*args, quiet))
     )
     _report(_whole(), flags=["--html", "--quiet"])
     assert written == [[Path("out/result-go.json")], Path("out") / html_report.REPORT, True]

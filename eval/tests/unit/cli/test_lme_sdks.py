@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memconform.cli import lme_sdks
-from memconform.cli.lme_sdks import prepare_sdks, retrieval_mode, try_session_filter
+from memconform.cli.lme import sdks
+from memconform.cli.lme.sdks import prepare_sdks, retrieval_mode, try_session_filter
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
@@ -79,7 +79,7 @@ def _built(
     async def build_sdks(*_: object, **__: object) -> Any:
         return [(runner, runner.name) for runner in present], list(skipped)
 
-    monkeypatch.setattr(lme_sdks, "build_sdks", build_sdks)
+    monkeypatch.setattr(sdks, "build_sdks", build_sdks)
 
 
 async def test_an_sdk_that_cannot_be_asked_leaves_the_others(
@@ -109,8 +109,8 @@ def _probed(monkeypatch: pytest.MonkeyPatch, *, failing: set[str], refusing: set
     async def honours(_: object, runner: SdkRunner, *__: object) -> bool:
         return runner.name not in refusing
 
-    monkeypatch.setattr(lme_sdks, "daemon_session", daemon_session)
-    monkeypatch.setattr(lme_sdks, "honours_session_filter", honours)
+    monkeypatch.setattr(sdks, "daemon_session", daemon_session)
+    monkeypatch.setattr(sdks, "honours_session_filter", honours)
 
 
 async def _filtered(folder: Path, *names: str) -> tuple[bool, str]:
@@ -138,7 +138,7 @@ async def test_two_replays_at_once_do_not_end_each_others_daemons(
 ) -> None:
     """With outputs of one name, in two folders, each ended what it took for its own left-overs."""
     _probed(monkeypatch, failing=set(), refusing=set())
-    serve = vars(lme_sdks)["daemon_session"]
+    serve = vars(sdks)["daemon_session"]
     seen: list[str] = []
     brains: list[str] = []
 
@@ -150,8 +150,8 @@ async def test_two_replays_at_once_do_not_end_each_others_daemons(
         brains.append(brain)
         return True
 
-    monkeypatch.setattr(lme_sdks, "daemon_session", daemon_session)
-    monkeypatch.setattr(lme_sdks, "honours_session_filter", honours)
+    monkeypatch.setattr(sdks, "daemon_session", daemon_session)
+    monkeypatch.setattr(sdks, "honours_session_filter", honours)
     for parent in ("one", "other"):
         await _filtered(tmp_path / parent / "out", "go", "py")
     assert len(set(seen)) == len(set(brains)) == 4

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.cli.lme import run_command, tri_command
+from memconform.cli.lme.command import run_command, tri_command
 
 _SCRIPTS = Path(__file__).parents[4] / "scripts"
 _CHECKOUT = os.environ.get("JEFFS_BRAIN")

@@ -111,8 +111,8 @@ def test_printed_commands_exist_with_their_flags() -> None:
 def test_commands_are_found_where_they_are_printed() -> None:
     names = [name for name, _ in _printed()]
     for expected in (
-        "cli/execute_conform.py",
-        "cli/conform_cases.py",
+        "cli/conform/execution.py",
+        "cli/conform/cases.py",
         "datasets/sources.py",
         "reports/parity.py",
         "scoring/judge/tally.py",

@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
-from memconform.cli import run_plan
-from memconform.cli.run import RunOptions
+from memconform.cli.run import plan
+from memconform.cli.run.command import RunOptions
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
@@ -30,7 +30,7 @@ def seeding(
     reference: bool = False,
 ) -> object:
     options = mock.Mock(spec=RunOptions, brain=brain, corpus=corpus, seed_reference_brain=reference)
-    return run_plan._corpus(options, dataset, list(runners))
+    return plan._corpus(options, dataset, list(runners))
 
 
 def test_a_managed_daemon_gets_the_dataset_s_own_documents() -> None:
@@ -94,4 +94,4 @@ def test_rejects_an_invalid_brain_id(brain: str) -> None:
         spec=RunOptions, brain=brain, scorer="exact", resume=None, corpus=None, ids=()
     )
     with pytest.raises(UsageError, match="brain"):
-        run_plan.select_questions(options)
+        plan.select_questions(options)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memconform import redaction
-from memconform.cli import conform_cases
+from memconform.cli.conform import cases
 from memconform.client.recorder import LONGEST_INLINE, Exchange, keep_bodies
 from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.conformance.step_result import StepResult
@@ -197,10 +197,10 @@ def test_replay_of_a_case_writes_nothing_into_the_run_that_it_repeats(
         ("read_report", lambda _: report),
         ("_replay", repeat),
     ):
-        monkeypatch.setattr(conform_cases, name, value)
+        monkeypatch.setattr(cases, name, value)
 
     def replayed() -> None:
-        conform_cases.replay.main(["run", "brain-create"], standalone_mode=False)
+        cases.replay.main(["run", "brain-create"], standalone_mode=False)
 
     replayed()
     file = Path(shlex.split(capsys.readouterr().out)[-1].removeprefix("@"))

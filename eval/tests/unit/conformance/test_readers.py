@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.cli.execute_conform import select_cases, unprofiled_not_run
+from memconform.cli.conform.execution import select_cases, unprofiled_not_run
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.catalog import catalog
 from memconform.conformance.names import ROBUSTNESS

@@ -11,9 +11,9 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from memconform.cli import bench_plan
 from memconform.cli import main as program
-from memconform.cli.bench_options import BenchOptions
+from memconform.cli.bench import plan
+from memconform.cli.bench.options import BenchOptions
 from memconform.contract.wire import Profile
 from memconform.daemons import limits, ports
 from memconform.daemons.build import ensure_built
@@ -330,18 +330,18 @@ async def test_a_bench_with_too_few_files_says_so_before_anything_is_read_or_bui
     sdks: tuple[str, ...],
 ) -> None:
     """It was said of each daemon that was about to start, after the benchmark was scanned."""
-    monkeypatch.setattr(bench_plan, "build_runners", _unexpected)
-    monkeypatch.setattr(bench_plan, "open_benchmark", _unexpected)
+    monkeypatch.setattr(plan, "build_runners", _unexpected)
+    monkeypatch.setattr(plan, "open_benchmark", _unexpected)
     options = BenchOptions(
         sdk=sdks, suite="sample", index="shared", modes="bm25", upstream="own",
         output=tmp_path, concurrency=256, log_level="warning",
     )  # fmt: skip
     with pytest.raises(UsageError, match="need 288 open files, and 128 are allowed"):
-        await bench_plan.plan_bench(options, lambda _: None)
+        await plan.plan_bench(options, lambda _: None)
     assert not any(os.scandir(tmp_path))
     assert file_limit == [(64, 128)]
     with pytest.raises(AssertionError, match="reached"):
-        await bench_plan.plan_bench(replace(options, concurrency=64), lambda _: None)
+        await plan.plan_bench(replace(options, concurrency=64), lambda _: None)
     assert file_limit[-1] == (96, 128)
 
 

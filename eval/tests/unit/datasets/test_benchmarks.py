@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memconform.cli import bench
-from memconform.cli.benchmarks import convert_command
+from memconform.cli.bench import command as bench
+from memconform.cli.datasets.benchmarks import convert_command
 from memconform.datasets import benchmarks, json_array
 from memconform.datasets.benchmarks import Format, formats, open_benchmark
 from memconform.datasets.files import PIECE, PieceReader, lines

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memconform.bench.retrieval_log import read_log
-from memconform.cli.upstream import _read as read_upstream_script
+from memconform.cli.upstream.command import _read as read_upstream_script
 from memconform.conformance.strict_yaml import load_yaml
 from memconform.daemons.discovery import known_sdks
 from memconform.daemons.manifest import load_manifest
@@ -26,7 +26,7 @@ from memconform.errors import UsageError
 from memconform.llm.prices import Prices
 from memconform.longmemeval.keys import read_keys
 from memconform.longmemeval.pruning import read_events, read_ranges
-from memconform.scoring.judge.calibration import read_items
+from memconform.scoring.judge.calibration_set import read_items
 from memconform.scoring.judge.official_prompts import read_official_prompts
 from tests.conftest import CHECKOUT
 

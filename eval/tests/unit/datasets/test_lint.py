@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memconform.cli.datasets import command
+from memconform.cli.datasets.command import command
 from memconform.datasets.lint import chance, lint_questions
 from memconform.datasets.question import Question
 from memconform.datasets.question_row import QuestionRow

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from memconform.cli.execute_fuzz import _write_case
+from memconform.cli.fuzz.execution import _write_case
 from memconform.conformance.case import Expectation
 from memconform.conformance.expectations import evaluate
 from memconform.conformance.step_result import Event, StepResult

@@ -14,7 +14,7 @@ _PACKAGE = CHECKOUT / "eval" / "memconform"
 _READERS = {
     # Hand it on to what reads and validates settings.
     "cli/main.py",
-    *("cli/judge_options.py", "cli/execute_lme.py", "cli/execute_doctor.py", "llm/session.py"),
+    *("cli/judge_options.py", "cli/lme/execution.py", "cli/doctor/execution.py", "llm/session.py"),
     *("runs/machine.py", "network_transport.py", "datasets/download.py"),
     # Our own variables, each in the module that owns what it names.
     *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "cli/values.py"),

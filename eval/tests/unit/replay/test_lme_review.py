@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memconform.cli.diff import latency_codes
+from memconform.cli.diff.command import latency_codes
 from memconform.cli.main import cli
 from memconform.errors import ExitCode, UsageError
 from memconform.records import Incident

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memconform.cli.lme_plan import benchmark_modes
+from memconform.cli.lme.plan import benchmark_modes
 from memconform.cli.main import cli
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.ask import Retrieve

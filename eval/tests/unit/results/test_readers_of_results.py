@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memconform.cli import execute_view
 from memconform.cli.main import cli
+from memconform.cli.view import execution
 from memconform.conformance.results import Result
 from memconform.errors import MemconformError
 from memconform.scoring.statuses import QuestionStatus
@@ -216,7 +216,7 @@ def _read(
             return _invoke("diff", str(results[0].parent))
         case "view":
             # The page is made when it is asked for.
-            monkeypatch.setattr(execute_view, "create_app", lambda _o, report, **_: report())
+            monkeypatch.setattr(execution, "create_app", lambda _o, report, **_: report())
             monkeypatch.setattr("uvicorn.Server.run", lambda _, sockets: sockets[0].close())
             return _invoke("view", first, second)
         case "report --format queries":

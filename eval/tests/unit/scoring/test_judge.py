@@ -15,12 +15,8 @@ from memconform.errors import UsageError
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.scoring.judge import prompt
-from memconform.scoring.judge.calibration import (
-    Calibration,
-    load_calibration,
-    read_items,
-    save_calibration,
-)
+from memconform.scoring.judge.calibration import Calibration, load_calibration, save_calibration
+from memconform.scoring.judge.calibration_set import read_items
 from memconform.scoring.judge.gate import require_pinned, require_trusted
 from memconform.scoring.judge.panel import decide, excused_if_cut
 from memconform.scoring.judge.prompt import (

@@ -11,7 +11,7 @@ import pytest
 
 from memconform.datasets.registry import judge_calibration, shipped
 from memconform.scoring.abstention import abstains, contains_phrase
-from memconform.scoring.judge.calibration import CalibrationItem
+from memconform.scoring.judge.calibration_set import CalibrationItem
 
 _KINDS = {
     "right": (

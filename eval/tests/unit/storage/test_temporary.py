@@ -102,7 +102,7 @@ def test_temporary_folders_are_made_in_one_place() -> None:
     assert makers == {
         "storage/temporary.py",
         "reports/overview/overview.py",  # closed by its own block
-        "cli/conform_cases.py",  # stays while commands that were shown read it
-        "cli/execute_doctor.py",  # stays if it holds logs
+        "cli/conform/cases.py",  # stays while commands that were shown read it
+        "cli/doctor/execution.py",  # stays if it holds logs
         "conformance/mutation/mutant_runner.py",  # inside a folder of builds, renamed when complete
     }

@@ -6,7 +6,7 @@ import socket
 import pytest
 from click.testing import CliRunner, Result
 
-from memconform.cli import upstream
+from memconform.cli.upstream import command as upstream
 from memconform.daemons.ports import accepts
 from memconform.errors import UsageError
 

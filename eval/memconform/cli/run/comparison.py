@@ -1,0 +1,71 @@
+"""How the runs of one command compare, and which SDKs it skipped."""
+
+import asyncio
+from collections.abc import Sequence
+
+from memconform.cli.run.command import RunOptions
+from memconform.daemons.availability import SkippedSdk
+from memconform.errors import ExitCode
+from memconform.measuring.scenarios import SCENARIOS
+from memconform.printing.output import echo
+from memconform.reports.machine import agreement_banner
+from memconform.reports.matrix import show_matrix
+from memconform.reports.parity import parity_banner, show_parity
+from memconform.reports.progress import StepProgress
+from memconform.results import comparison
+from memconform.results.agreement import Agreement, compare_rankings
+from memconform.results.loaded_runs import LoadedRun
+from memconform.results.records import ParityReport
+from memconform.runs.events import RunFinished
+from memconform.stats.paired_comparison import ParityVerdict
+
+
+class RunComparison:
+    """The agreement of the finished runs of a command; there is none of fewer than two."""
+
+    def __init__(self, options: RunOptions, finished: Sequence[RunFinished]) -> None:
+        self.agreement: Agreement | None = None
+        self.parity: ParityReport | None = None
+        self._options = options
+        self._finished = finished
+
+    async def compare(self) -> None:
+        """Compare the runs, and print the verdicts."""
+        finished, options = self._finished, self._options
+        if len(finished) < 2:
+            return
+        to_stderr = options.json_file == "-"
+        self.agreement = await asyncio.to_thread(
+            compare_rankings,
+            [(end.summary.sdk, end.result) for end in finished],
+            answers=SCENARIOS[options.scenario].text_kind == "answer",
+            incidents={end.summary.sdk: end.summary.incident for end in finished},
+        )
+        echo(agreement_banner(self.agreement), err=to_stderr)
+        loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
+        questions = finished[0].summary.total
+        with StepProgress("comparing", questions, quiet=options.quiet) as step:
+            self.parity = await asyncio.to_thread(
+                comparison.compare_runs, loaded_runs, on_row=step.advance
+            )
+        echo(parity_banner(self.parity), err=to_stderr)
+
+    def show(self, skipped: Sequence[SkippedSdk]) -> None:
+        """Print a row per SDK and what was skipped; quietly, only the latter."""
+        if self._options.quiet:
+            show_matrix([], skipped, None)
+            return
+        show_matrix([end.summary for end in self._finished], skipped, self.agreement)
+        if self.parity is not None:
+            show_parity(self.parity, brief=True)
+
+    @property
+    def exit_codes(self) -> list[ExitCode]:
+        """What the comparison says, in addition to the runs."""
+        codes = []
+        if self.parity is not None and self.parity.verdict is ParityVerdict.DRIFT:
+            codes.append(ExitCode.FAILED)
+        if self._options.require_agreement:
+            agreement = self.agreement
+            codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
+        return codes
