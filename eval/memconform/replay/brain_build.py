@@ -14,7 +14,8 @@ from memconform.replay.documents import SharedBrain
 from memconform.replay.extraction import Extraction, extract
 from memconform.replay.fact_context import Contexts, situate
 from memconform.replay.records import ExtractReport
-from memconform.replay.report_builder import cost_accounting, role_cost
+from memconform.replay.report_builder import cost_accounting
+from memconform.scoring.costs import RoleCost
 from memconform.storage.provenance import Start
 from memconform.storage.sink import replacing
 
@@ -77,7 +78,7 @@ async def make_brain(
                 brain_sha256=brain.sha256,
                 documents=brain.size,
                 from_cache=known is not None,
-                cost_accounting=cost_accounting({"extractor": role_cost(totals)}),
+                cost_accounting=cost_accounting({"extractor": RoleCost.of_calls(totals)}),
             )
         )
     return brain

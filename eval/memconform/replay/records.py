@@ -14,7 +14,9 @@ from memconform.records import Failure, Incident, Record, SkipRecord
 from memconform.replay.brain import BrainRecord, IngestMode
 from memconform.replay.hits import DocumentKind
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
+from memconform.scoring.costs import RoleCost
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.journal import JournalHeader
@@ -170,23 +172,17 @@ class LmeQuestion(Record):
     is independent of all others, and in results of earlier versions."""
 
     @property
+    def status(self) -> QuestionStatus:
+        """The verdict as all verbs have it."""
+        return QuestionStatus(self.judge_verdict.removeprefix("abstain_"))
+
+    @property
     def measured(self) -> bool:
-        return self.judge_verdict not in ("judge_error", "not_run")
+        return self.status.measured
 
     @property
     def correct(self) -> bool:
-        return self.judge_verdict in ("correct", "abstain_correct")
-
-
-class RoleCost(Record):
-    """The calls of one role."""
-
-    calls: int
-    cached: int
-    """How many of the calls were answered by the cache; they cost nothing and count no tokens."""
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
+        return self.status is QuestionStatus.CORRECT
 
 
 class CostAccounting(Record):

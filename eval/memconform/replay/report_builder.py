@@ -7,7 +7,7 @@ from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.datasets.question import Question
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.llm.accounting import CallTotals, dollars
+from memconform.llm.accounting import CallTotals
 from memconform.records import Incident
 from memconform.replay.plan import Part, ReplayPlan
 from memconform.replay.records import (
@@ -16,11 +16,10 @@ from memconform.replay.records import (
     Latencies,
     LmeQuestion,
     LmeResult,
-    RoleCost,
 )
 from memconform.replay.stored_results import lme_scores
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
-from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.costs import RoleCost
 from memconform.scoring.retrieval import metrics
 from memconform.scoring.statuses import failure_lines
 from memconform.stats.clusters import mean_interval
@@ -29,17 +28,6 @@ from memconform.storage.provenance import Start
 
 _KS = (1, 5, 10, 20, 50)
 _METRICS = ("recall_any", "recall_all", "ndcg")
-
-
-def role_cost(totals: CallTotals) -> RoleCost:
-    """What the calls of a role took."""
-    return RoleCost(
-        calls=totals.calls,
-        cached=totals.cached,
-        input_tokens=totals.input_tokens,
-        output_tokens=totals.output_tokens,
-        cost_usd=dollars(totals.cost),
-    )
 
 
 def cost_accounting(by_role: Mapping[str, RoleCost]) -> CostAccounting:
@@ -102,7 +90,10 @@ class ReplayResultBuilder:
             else 0,
             correct_given_gold=accuracy(gold, passed) if gold else None,
             cost_accounting=cost_accounting(
-                {"reader": role_cost(self.reader), "judge": _judge_cost(rows)}
+                {
+                    "reader": RoleCost.of_calls(self.reader),
+                    "judge": RoleCost.of_votes(vote for row in rows for vote in row.votes),
+                }
             ),
             latency_p50_ms=retrieval_ms.p50 if retrieval_ms and plan.agent is None else None,
             latency=Latencies(
@@ -176,15 +167,3 @@ def _retrieval(plan: ReplayPlan, rows: Sequence[LmeQuestion]) -> dict[str, Estim
         for name in names
         for column in [[each[name] for each in values]]
     }
-
-
-def _judge_cost(rows: Sequence[LmeQuestion]) -> RoleCost:
-    votes: list[JudgeVote] = [vote for row in rows for vote in row.votes]
-    calls = [max(1, len(vote.verdicts)) for vote in votes]
-    return RoleCost(
-        calls=sum(calls),
-        cached=sum(n for n, vote in zip(calls, votes, strict=True) if vote.cached),
-        input_tokens=sum(vote.input_tokens for vote in votes),
-        output_tokens=sum(vote.output_tokens for vote in votes),
-        cost_usd=sum(vote.cost_usd for vote in votes),
-    )

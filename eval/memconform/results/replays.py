@@ -7,16 +7,7 @@ from memconform.replay.stored_results import read_lme_result
 from memconform.results.loaded_runs import LoadedRun
 from memconform.results.scored_run import DAEMONS_READER, ScoredRun, scored_question
 from memconform.runs.results import QuestionResult, RankedChunk
-from memconform.scoring.statuses import QuestionStatus
 
-_STATUSES = {
-    "correct": QuestionStatus.CORRECT,
-    "abstain_correct": QuestionStatus.CORRECT,
-    "incorrect": QuestionStatus.INCORRECT,
-    "abstain_incorrect": QuestionStatus.INCORRECT,
-    "judge_error": QuestionStatus.JUDGE_ERROR,
-    "not_run": QuestionStatus.NOT_RUN,
-}
 _NO_READER = "nobody: what was retrieved is judged"
 
 
@@ -78,7 +69,7 @@ def _question(question: LmeQuestion, *, is_timed: bool) -> QuestionResult:
         tags=[question.category],
         question_date=question.question_date,
         cluster=question.cluster,
-        status=_STATUSES[question.judge_verdict],
+        status=question.status,
         code=question.code,
         reason=question.reason,
         answer=question.answer,

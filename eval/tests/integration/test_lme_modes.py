@@ -56,6 +56,27 @@ def test_controls_need_no_daemon_and_bound_what_retrieval_can_give(
     assert not (out / "parity.json").exists()
 
 
+def test_what_was_retrieved_is_judged_whole_without_a_reader(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    """A judge saw 8,000 characters, and a wrong answer behind more was never measured."""
+    entries = json.loads(data.read_text())
+    for session in (each for entry in entries for each in entry["haystack_sessions"]):
+        session[-1]["content"] += " And so on." * 1_000
+    for entry in entries:
+        entry["answer"] = "nothing of the kind"
+    data.write_text(json.dumps(entries))
+    ended = memconform(
+        "lme", "run", "--dataset", data, "--benchmark-mode", "oracle,full-context",
+        "--no-reader", "--output", workspace / "out", *_QUICK,
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    for control in ("oracle", "full-context"):
+        result = _result(workspace / "out", control)
+        assert min(len(question["answer"]) for question in result["questions"]) > 8_000
+        assert result["measured"] == result["questions_run"]
+
+
 def test_the_agent_searches_sessions_and_facts(
     memconform: Callable[..., Ended], data: Path, workspace: Path
 ) -> None:

@@ -11,6 +11,7 @@ from memconform.datasets.question import Question
 from memconform.llm.records import ModelSettings
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
+from memconform.scoring.costs import RoleCost
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
 from memconform.scoring.reader.names import HistoryFormat, Method, Speakers, Unit
 from memconform.scoring.statuses import QuestionStatus
@@ -113,16 +114,13 @@ class ArmAnswer(Record):
         )
 
 
-class RoleUse(Record):
+Role = Literal["reader", "notes", "judge"]
+
+
+class RoleUse(RoleCost):
     """The calls of one role in one arm."""
 
-    role: Literal["reader", "notes", "judge"]
-    calls: int
-    cached: int
-    """How many of the calls were answered by the cache; they cost nothing and count no tokens."""
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
+    role: Role
 
 
 class KeptGain(Record):

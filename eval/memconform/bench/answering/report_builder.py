@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.bench.answering.arms import WITHOUT_EVIDENCE
 from memconform.bench.answering.plan import AnswerPlan, Arm
-from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport, RoleUse
+from memconform.bench.answering.records import AnswerReport, ArmAnswer, ArmReport, Role, RoleUse
 from memconform.bench.answering.scores import (
     NO_MEMORY,
     ORACLE,
@@ -19,9 +19,10 @@ from memconform.bench.answering.scores import (
 from memconform.bench.qa.records import TextMetric
 from memconform.bench.qa.scores import views
 from memconform.errors import ExitCode, MemconformError, gravest
-from memconform.llm.accounting import CallTotals, dollars
+from memconform.llm.accounting import CallTotals
 from memconform.records import Failure, Incident
 from memconform.scoring.accuracy import qa_scores
+from memconform.scoring.costs import RoleCost
 from memconform.scoring.reader.reader import Reading
 from memconform.scoring.statuses import failure_lines
 from memconform.storage.folders import RunFolder
@@ -166,34 +167,14 @@ class AnswerReportBuilder:
 
     def _use(self, arm: Arm, records: Sequence[ArmAnswer]) -> list[RoleUse]:
         """The roles that made calls."""
-        uses = [
-            RoleUse(
-                role=role,
-                calls=totals.calls,
-                cached=totals.cached,
-                input_tokens=totals.input_tokens,
-                output_tokens=totals.output_tokens,
-                cost_usd=dollars(totals.cost),
-            )
-            for role, totals in (
-                ("reader", self._calls[arm.name]["reader"]),
-                ("notes", self._calls[arm.name]["notes"]),
-            )
-            if totals.calls
+        costs: dict[Role, RoleCost] = {
+            "reader": RoleCost.of_calls(self._calls[arm.name]["reader"]),
+            "notes": RoleCost.of_calls(self._calls[arm.name]["notes"]),
+            "judge": RoleCost.of_votes(vote for record in records for vote in record.votes),
+        }
+        return [
+            RoleUse(role=role, **cost.model_dump()) for role, cost in costs.items() if cost.calls
         ]
-        votes = [vote for record in records for vote in record.votes]
-        if votes:
-            uses.append(
-                RoleUse(
-                    role="judge",
-                    calls=sum(max(1, len(vote.verdicts)) for vote in votes),
-                    cached=sum(max(1, len(vote.verdicts)) for vote in votes if vote.cached),
-                    input_tokens=sum(vote.input_tokens for vote in votes),
-                    output_tokens=sum(vote.output_tokens for vote in votes),
-                    cost_usd=sum(vote.cost_usd for vote in votes),
-                )
-            )
-        return uses
 
     def _exit_code(self, answers: dict[str, list[ArmAnswer]]) -> ExitCode:
         errors = [*self.errors.values(), *filter(None, [self.interrupted])]

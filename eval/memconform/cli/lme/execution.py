@@ -48,9 +48,11 @@ from memconform.replay.records import ReplaySettings
 from memconform.replay.schedule import replay
 from memconform.reports.lme import LmeConsole, heuristic_notes, lme_readme
 from memconform.reports.progress import StepProgress
+from memconform.scoring.judge.prompt import MAX_CANDIDATE
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.judge.session import open_session
+from memconform.scoring.reader.passages import BYTES_PER_TOKEN
 from memconform.scoring.reader.reader import Reader
 from memconform.storage.folders import new_run_id
 from memconform.storage.sink import replacing
@@ -290,7 +292,9 @@ class _Work:
             reader = Reader(model, wording, "direct")
             evidence_tokens = _evidence_tokens(options, [model])
         elif options.no_reader:
-            evidence_tokens = _evidence_tokens(options, judges)
+            # A judge that sees a part cannot call the whole wrong.
+            seen = MAX_CANDIDATE // BYTES_PER_TOKEN if judges else _MOST_TOKENS
+            evidence_tokens = min(_evidence_tokens(options, judges), seen)
         if judges:
             judge = JudgeScorer(
                 judges,

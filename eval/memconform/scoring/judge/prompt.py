@@ -16,8 +16,10 @@ from memconform.validation_faults import first_fault
 PROMPT_VERSION: Final = "judge-1"
 """Changed with every change of the wording: cached replies and calibrations are of a version."""
 
-MAX_CANDIDATE: Final = 8_000
-"""Characters of a candidate that a judge sees; an answer of a reader has some hundred."""
+MAX_CANDIDATE: Final = 100_000
+"""Characters of a candidate that a judge sees. An answer of a reader has some hundred; the median
+session of LongMemEval has 14,300, and by a limit of 8,000 replays without a reader had no verdict.
+"""
 
 MAX_OUTPUT = 512
 """Tokens; a reason of a few sentences takes below 150."""

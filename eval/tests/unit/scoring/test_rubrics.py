@@ -205,7 +205,7 @@ def test_official_prompts_are_read_and_not_executed(tmp_path: Path) -> None:
 
 def test_official_prompts_show_all_of_an_answer(tmp_path: Path) -> None:
     """A wrong long answer was excused as cut, although these prompts cut nothing."""
-    long = "y" * 10_000
+    long = "y" * (MAX_CANDIDATE + 1)
     assert read_official_prompts(_script(tmp_path)).shown(long) == long
     assert len(StrictRubric().shown(long)) == MAX_CANDIDATE
 
