@@ -206,10 +206,9 @@ class _RunningAdapter:
 
 def _row(user: str, item: Item) -> list[str]:
     """An item as an adapter gets it: id, text, speaker, session, date."""
-    speaker = item.metadata.get("speaker", "")
     moment = to_date_time(item.date)
     date = "" if moment is None else to_rfc3339(moment)
-    return [_unique_id(user, item), item.text, str(speaker), item.group, date]
+    return [_unique_id(user, item), item.text, item.speaker, item.group, date]
 
 
 def _unique_id(user: str, item: Item) -> str:

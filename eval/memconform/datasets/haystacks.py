@@ -30,6 +30,8 @@ class Item:
     metadata: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_METADATA)
     source: str = ""
     """The id of the item that this one is a further key of; finding it counts as finding that."""
+    speaker: str = ""
+    """The role or the name of who said it; empty for several, and if the dataset does not say."""
 
 
 @dataclass(frozen=True, slots=True)

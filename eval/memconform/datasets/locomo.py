@@ -175,6 +175,7 @@ def _turns(number: int, date: str, turns: list[dict[str, Any]]) -> list[Item]:
             text=f"[{date}] {text(turn, 'speaker')}: {text(turn, 'text')}",
             group=f"D{number}",
             date=date,
+            speaker=text(turn, "speaker"),
         )
         for turn in turns
     ]

@@ -220,6 +220,7 @@ def _turns(session_id: str, date: str, turns: list[dict[str, Any]]) -> list[Item
             group=session_id,
             date=date,
             metadata={EVIDENCE: bool(turn.get("has_answer", False))},
+            speaker=turn["role"],
         )
         for number, turn in enumerate(turns, start=1)
         if turn["role"] == "user"

@@ -1,11 +1,14 @@
 """The dates of benchmarks, and the times that questions refer to by a phrase."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 _DATE = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})(?: \([A-Za-z]{3}\))?(?: (\d{2}):(\d{2}))?")
 """As LongMemEval writes dates, `2023/05/30 (Tue) 23:40`; day and time may be missing."""
+_SPOKEN_DATE = "%I:%M %p on %d %B, %Y"
+"""As LoCoMo writes them, `1:56 pm on 8 May, 2023`: all 272 sessions of the public file."""
 
 _WORDS = (
     *("one", "two", "three", "four", "five", "six"),
@@ -61,7 +64,8 @@ def to_number(text: str) -> int:
 def to_date_time(date: str | None) -> datetime | None:
     """The moment of a date, in UTC; 00:00 if it has no time, None if it is no date.
 
-    RFC 3339 date-times and LongMemEval's `2023/05/30 (Tue) 23:40` are dates.
+    RFC 3339 date-times, LongMemEval's `2023/05/30 (Tue) 23:40` and LoCoMo's `1:56 pm on 8 May,
+    2023` are dates.
     """
     if match := _DATE.fullmatch(date or ""):
         year, month, day, hour, minute = (int(part or 0) for part in match.groups())
@@ -69,6 +73,8 @@ def to_date_time(date: str | None) -> datetime | None:
             return datetime(year, month, day, hour, minute, tzinfo=UTC)
         except ValueError:
             return None
+    with suppress(ValueError):
+        return datetime.strptime(date or "", _SPOKEN_DATE).replace(tzinfo=UTC)
     try:
         moment = datetime.fromisoformat(date or "")
         return moment.astimezone(UTC) if moment.tzinfo else None

@@ -108,6 +108,23 @@ def test_a_system_that_stores_nothing_has_no_score(store: str, code: str, tmp_pa
     assert ended.report["rows"][0]["views"] == {}
 
 
+def test_a_system_is_told_who_spoke_and_when(tmp_path: Path) -> None:
+    """Dates and speakers of LoCoMo reached no system: those that search by time had none."""
+    turns = [{"dia_id": "D1:1", "speaker": "Ada", "text": "The kiln is hot."}]
+    asked = {"question": "Is it hot?", "answer": "yes", "evidence": ["D1:1"], "category": 4}
+    talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+    data = tmp_path / "locomo.json"
+    data.write_text(json.dumps([{"sample_id": "c", "conversation": talk, "qa": [asked]}]))
+    told = tmp_path / "told"
+    store = f"open({str(told)!r}, 'a').writelines(f'{{i.speaker}} {{i.date}} ' for i in items)"
+    system = write_system(tmp_path / "mine", store=store)
+    ended = _bench(
+        tmp_path, "--system", system, "--suite", "locomo", "--data", data, "--level", "turn"
+    )
+    assert ended.code == 0, ended.err
+    assert told.read_text() == "Ada 2023-05-08T13:56:00Z "
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
