@@ -358,6 +358,11 @@ def top_k(
     return option(*("--top-k", *names, field), group=group, aliases=aliases, help=about, **attrs)
 
 
+def embed_model(group: str, about: str) -> Callable[[_Command], _Command]:
+    """`--embed-model`: what makes the vectors."""
+    return option("--embed-model", group=group, metavar="NAME", help=about)
+
+
 def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
     """`--limit`: a part of the questions, always the same."""
     return option(

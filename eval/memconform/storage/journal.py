@@ -198,7 +198,9 @@ def _differences(
             yield from _differences(before, after, f"{within}{name}.")
         elif before != after:
             is_long = max(len(str(before)), len(str(after))) > _SHOWN
-            yield f"{within}{name}" + ("" if is_long else f" was {before}, is {after}")
+            # What a digest is of, not the digest: `data`, `questions`.
+            shown = name.removesuffix("_sha256")
+            yield f"{within}{shown}" + ("" if is_long else f" was {before}, is {after}")
 
 
 def _unreadable(path: Path, reason: str, hint: str) -> UsageError:

@@ -450,7 +450,7 @@ async def test_another_scorings_journal_is_refused(
     await _scored(service, tmp_path, "run")
     journal = tmp_path / "runs" / "run" / "journal.jsonl"
     _write(hypotheses, _answers(right=1))
-    with pytest.raises(UsageError, match="other settings: hypotheses_sha256"):
+    with pytest.raises(UsageError, match="other settings: hypotheses"):
         await _scored(service, tmp_path, "changed", resumed=journal)
     journal.write_text("{}\n")
     with pytest.raises(UsageError, match="is not a journal of `memconform score`"):

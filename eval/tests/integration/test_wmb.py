@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from memconform.bench.wmb.records import WmbRun, WmbScore
+from tests.adapters import write_system
 from tests.conftest import Ended
 from tests.unit.wmb_files import RIGHT, questions, write_answers, write_benchmark
 
@@ -334,6 +335,44 @@ def test_an_adapter_imports_its_own_modules(memconform: Call, wmb: Path) -> None
     ended, run, _ = _run(memconform, wmb, "--adapter", adapter)
     assert ended.code == 0, ended.err
     assert run["lost"] == []
+
+
+@pytest.mark.parametrize("index", ["isolated", "category"])
+def test_a_system_behind_an_adapter_answers_both_parts(
+    index: str, memconform: Call, wmb: Path
+) -> None:
+    system = write_system(wmb.with_name("mine"))
+    ended, run, rows = _run(memconform, wmb, "--system", system, "--index", index, "-k", "2")
+    assert ended.code == 0, ended.err
+    assert (run["system"], run["index"], run["rows"]) == ("mine", index, len(_QUESTIONS))
+    by_id = {row["question_id"]: row["memories_returned"] for row in rows}
+    turns = by_id["daily_life.S1Situational.0"]
+    assert [turn.startswith("user: ") for turn in turns] == [True, True]
+    assert len(by_id["daily_life.S3CrossCategory.0"]) == (4 if index == "category" else 2)
+
+
+def test_a_hit_that_a_system_made_up_is_no_memory(memconform: Call, wmb: Path) -> None:
+    """An answer of nothing is right for a probe, and one of made-up ids was nobody's."""
+    system = write_system(wmb.with_name("mine"), search="hits[-1:] = [('made-up', 'text', 1.0)]")
+    ended, run, rows = _run(memconform, wmb, "--system", system)
+    assert (ended.code, rows) == (3, [])
+    assert {lost["code"] for lost in run["lost"]} == {"foreign_id"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--system", "all"), "--system all selects several"),
+        (("--system", "flat-bm25"), "returns no memories"),
+        (("--system", "faiss", "--sdk", "go"), "wmb run measures one system"),
+        (("--system", "fais"), "did you mean 'faiss'?"),
+    ],
+)
+def test_what_is_not_one_system_with_memories_is_refused(
+    flags: tuple[str, ...], said: str, memconform: Call, wmb: Path
+) -> None:
+    ended = memconform("wmb", "run", "--data", wmb, *flags)
+    assert (ended.code, said in ended.err) == (2, True)
 
 
 def test_only_one_mode_is_accepted(memconform: Call, wmb: Path) -> None:

@@ -273,11 +273,9 @@ _LIMITS = "Limits and timeouts"
     metavar="URL",
     help="OpenAI-compatible embedding server, …/v1; --env OPENAI_API_KEY=… sets its key.",
 )
-@option(
-    "--embed-model",
-    group=_MODELS,
-    metavar="NAME",
-    help="Embedding model of that server, or with --upstream scripted one of memconform's: fh256-1,"
+@given.embed_model(
+    _MODELS,
+    "Embedding model of that server, or with --upstream scripted one of memconform's: fh256-1,"
     " all-MiniLM-L6-v2.",
 )
 @option(

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import click
 
 from memconform.cli import options as given
-from memconform.cli.commands import DAEMONS, OUTPUT, Group, PathType, option
+from memconform.cli.commands import DAEMONS, OUTPUT, REFERENCE, Group, PathType, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -45,6 +45,7 @@ class WmbRunOptions:
     part: Part | None
     sdk: str | None
     adapter: Path | None
+    system: str | None
     index: Literal["isolated", "category"] | None
     mode: str
     top_k: int
@@ -54,6 +55,7 @@ class WmbRunOptions:
     category: tuple[str, ...]
     seed: int
     upstream: UpstreamKind
+    embed_model: str | None
     env: tuple[str, ...]
     header: tuple[str, ...]
     timeout: float
@@ -72,6 +74,7 @@ class WmbRunOptions:
         "memconform wmb run --data DIR --sdk go --answers answers.json",
         "memconform wmb run --data DIR --sdk go --limit 20",
         "memconform wmb run --data DIR --adapter my_adapter.py",
+        "memconform wmb run --data DIR --system faiss --part B --upstream scripted",
     ),
 )
 def command() -> None:
@@ -133,6 +136,13 @@ def command() -> None:
     help="Ask a Python file with the benchmark's store(user_id, content) and search(user_id, query)"
     " instead. It runs in a process of its own, with your shell's variables.",
 )
+@option(
+    "--system",
+    group=DAEMONS,
+    type=REFERENCE,
+    metavar="NAME|PATH",
+    help="Ask a memory system behind an adapter instead, by its name or the path of a system.toml.",
+)
 @env
 @header
 @given.mode(
@@ -157,6 +167,10 @@ def command() -> None:
     " searches both.",
 )
 @upstream
+@given.embed_model(
+    DAEMONS,
+    "With --upstream scripted, the embedding model of a --system: fh256-1 or all-MiniLM-L6-v2.",
+)
 @option(
     "--timeout",
     group=_SEARCH,
@@ -182,7 +196,7 @@ def command() -> None:
 @quiet
 @log_level
 def run_command(**flags: object) -> ExitCode:
-    """Run the questions against an SDK or an adapter, and write answers.json.
+    """Run the questions against an SDK, an adapter or a system, and write answers.json.
 
     A row of a conversation is a document, and so is each file of the documents. A question whose
     search failed has no row, and is reported as not measured.

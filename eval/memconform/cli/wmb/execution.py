@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memconform.bench.events import BenchFinished
 from memconform.bench.schedule import execute_bench
-from memconform.bench.system import System
+from memconform.bench.system import BASELINES, System
 from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
 from memconform.bench.wmb.answers_file import write_answers
 from memconform.bench.wmb.records import WmbRun
@@ -41,15 +41,24 @@ def run(options: WmbRunOptions) -> ExitCode:
         MemconformError: if it cannot start.
     """
     configure_logs(options.log_level)
-    if (options.sdk is None) == (options.adapter is None):
+    if sum(given is not None for given in (options.sdk, options.adapter, options.system)) != 1:
         raise UsageError(
-            "wmb run measures one system", code="no_system", hint="give either --sdk or --adapter"
+            "wmb run measures one system",
+            code="no_system",
+            hint="give either --sdk, --adapter or --system",
         )
-    if options.sdk == ALL:
+    for flag, given in (("--sdk", options.sdk), ("--system", options.system)):
+        if given == ALL:
+            raise UsageError(
+                f"wmb run measures one system, and {flag} all selects several",
+                code="bad_option",
+                hint="run it once for each",
+            )
+    if options.system in BASELINES:
         raise UsageError(
-            "wmb run measures one system, and --sdk all selects several",
+            f"{options.system} is a baseline, which ranks ids and returns no memories",
             code="bad_option",
-            hint="run it once for each SDK",
+            hint="give a system behind an adapter, as docs/SYSTEMS.md explains",
         )
     if options.adapter is not None and options.part not in (None, "B"):
         raise UsageError(
@@ -131,10 +140,12 @@ def _bench_options(options: WmbRunOptions, part: Part) -> BenchOptions:
         data=options.data,
         part=part,
         sdk=() if options.sdk is None else (options.sdk,),
+        system=() if options.system is None else (options.system,),
+        embed_model=options.embed_model,
         no_skip=True,
         modes=options.mode,
         ks=str(options.top_k),
-        index=options.index if options.sdk is not None and options.index else "isolated",
+        index=options.index if options.adapter is None and options.index else "isolated",
         errata="none",
         limit=options.limit,
         sample=options.sample,

@@ -37,7 +37,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
         *("adapter_search_failed", "adapter_start_failed"),
         *("adapter_store_failed", "adapter_wrong_type"),
     ),
-    ("bench/adapter_system.py", "error.code"): (),
+    ("bench/adapter_index.py", "error.code"): (),
     ("bench/wmb/answers_file.py", "system.incident.code"): (),
     ("bench/wmb/answers_file.py", "record.error.code"): (),
     ("bench/wmb/report_builder.py", "each.code"): (),

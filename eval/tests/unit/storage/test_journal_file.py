@@ -160,14 +160,14 @@ def test_the_journal_of_another_command_is_called_that(tmp_path: Path) -> None:
 
 def test_a_mismatch_says_what_was_and_what_is(tmp_path: Path) -> None:
     path = tmp_path / "a-run" / "journal.jsonl"
-    earlier = {"repeat": 3, "judge": {"model": "a", "seed": 1}, "sha256": "0" * 64, "old": 1}
-    now = {"repeat": 1, "judge": {"model": "b"}, "sha256": "1" * 64, "new": 2}
+    earlier = {"repeat": 3, "judge": {"model": "a", "seed": 1}, "data_sha256": "0" * 64, "old": 1}
+    now = {"repeat": 1, "judge": {"model": "b"}, "data_sha256": "1" * 64, "new": 2}
     require_same_settings(path, now, now, "nothing")
     with pytest.raises(UsageError) as caught:
         require_same_settings(path, earlier, now, "the same flags")
     assert caught.value.message == (
         f"{path.parent} was made with other settings: repeat was 3, is 1;"
-        " judge.model was a, is b; judge.seed was 1, is None; sha256; new was None, is 2;"
+        " judge.model was a, is b; judge.seed was 1, is None; data; new was None, is 2;"
         " old was 1, is None"
     )
     assert (caught.value.code, caught.value.hint) == ("resume_mismatch", "the same flags")
