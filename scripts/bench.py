@@ -358,14 +358,15 @@ def _document(number: int) -> dict[str, str]:
 def _search_overhead(url: str, mode: str) -> tuple[float, float]:
     """p50 of (wall - trace.searchMs) and of wall in ms, over one keep-alive socket."""
     over, whole = [], []
-    with socket.create_connection((urlsplit(url).hostname or "", urlsplit(url).port or 0)) as raw:
+    address = urlsplit(url)
+    head = f"POST /v1/brains/many/search HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: "
+    with socket.create_connection((address.hostname or "", address.port or 0)) as raw:
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for number in range(300):
             query = f"w{number * 11 % 5_000} w{number * 13 % 5_000} w{number * 17 % 5_000}"
             body = json.dumps({"query": query, "topK": 10, "mode": mode}).encode()
-            head = b"POST /v1/brains/many/search HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
             started = time.perf_counter()
-            raw.sendall(head % len(body) + body)
+            raw.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
             answer = _read_answer(raw)
             wall = (time.perf_counter() - started) * 1e3
             whole.append(wall)
@@ -378,6 +379,8 @@ def _read_answer(raw: socket.socket) -> bytes:
     while b"\r\n\r\n" not in data:
         data += raw.recv(1 << 16)
     head, _, body = data.partition(b"\r\n\r\n")
+    if b" 200 " not in head.partition(b"\r\n")[0]:
+        raise ValueError(f"the daemon answered {data!r}")
     length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
     while len(body) < length:
         body += raw.recv(1 << 16)
