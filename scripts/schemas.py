@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from memconform.conformance.schema import case_schema
+from memconform.conformance.case_schema import case_schema
 from memconform.contract.schemas import events_schema, openapi
 
 _SDKS = Path(__file__).parents[1] / "sdks"

@@ -19,8 +19,8 @@ from memconform.daemons.sdk_runner import Launch, SdkRunner
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import TIMEOUTS, DaemonMonitor
-from memconform.measuring.brain import OpenBrain, ProvenBrain, open_brain
 from memconform.measuring.daemon_session import DaemonSession, daemon_identity, daemon_session
+from memconform.measuring.proven_brain import OpenBrain, ProvenBrain, open_brain
 
 
 @dataclass(frozen=True, slots=True)

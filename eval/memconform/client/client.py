@@ -11,7 +11,6 @@ import httpx
 from pydantic import ValidationError
 
 from memconform.client.ask_stream import AskResult, AskStream
-from memconform.client.byte_streams import dispatched_events
 from memconform.client.connection import RESPONSE_LIMIT, HttpConnection, recorded_exchange
 from memconform.client.failures import (
     CallTimeoutError,
@@ -19,6 +18,7 @@ from memconform.client.failures import (
     DaemonFailedError,
 )
 from memconform.client.messages import read_message
+from memconform.client.response_streams import dispatched_events
 from memconform.client.responses import (
     SizeLimit,
     excerpt,

@@ -7,13 +7,13 @@ from typing import Any
 import httpcore
 import httpx
 
-from memconform.client.byte_streams import observe_body
 from memconform.client.failures import (
     CallTimeoutError,
     ContractViolatedError,
     DaemonFailedError,
 )
 from memconform.client.recorder import Exchange, begin_exchange
+from memconform.client.response_streams import observe_body
 from memconform.client.responses import SizeLimit
 from memconform.client.transport import Transport
 

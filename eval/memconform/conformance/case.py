@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.disk import Damage, Pages
 from memconform.conformance.matcher_validation import check_matcher
 from memconform.conformance.matchers import BadMatcherError
+from memconform.conformance.request_bodies import AnyContent, Size, Strict
 from memconform.conformance.step_result import StreamEnd
 from memconform.contract.names import Embedder, Reader
 from memconform.contract.problem import STATUS

@@ -9,16 +9,16 @@ from urllib.parse import urlsplit
 import httpx
 
 from memconform.conformance.case import Expectation, Server
+from memconform.conformance.case_requests import Sender, Stream
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import Fault, cause_of, status_fault, step_name
-from memconform.conformance.controls import CONTROL_BRAIN, is_rejection
+from memconform.conformance.exchange_shapes import WireFault, request_violation, wire_faults
 from memconform.conformance.expectations import ExpectationResult, evaluate, statuses
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.translation import Translation, without_gaps
-from memconform.conformance.transport import Sender, Stream
-from memconform.conformance.wire import WireFault, request_violation, wire_faults
+from memconform.conformance.valid_requests import CONTROL_BRAIN, is_rejection
 from memconform.contract.wire import JsonValue
 
 

@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from memconform.conformance.bodies import as_json
 from memconform.conformance.case import Server
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import exit_cause, start_cause
-from memconform.conformance.controls import rejected_lines
+from memconform.conformance.exchange_shapes import WireFault
 from memconform.conformance.expectations import describe
 from memconform.conformance.fixture import (
     NOT_MANAGED,
@@ -21,11 +20,12 @@ from memconform.conformance.fixture import (
     script_body,
 )
 from memconform.conformance.fixture_documents import StoppedError, fixture_steps, require_stored
+from memconform.conformance.request_bodies import as_json
 from memconform.conformance.results import IMPLICIT, CaseResult, Cause, Check, Result
 from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, stopped
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.valid_requests import rejected_lines
 from memconform.conformance.variables import MissingPartError, UnknownVariableError
-from memconform.conformance.wire import WireFault
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.wire import Profile
 from memconform.errors import DaemonError

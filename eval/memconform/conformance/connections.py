@@ -15,8 +15,8 @@ import httpx
 
 from memconform.client.transport import Transport
 from memconform.conformance.causes import Fault, cause_of
+from memconform.conformance.exchange_shapes import WireFault
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.wire import WireFault
 from memconform.tls import tls_context
 
 CUT = (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
 from memconform.conformance.causes import (
     Fault,
@@ -17,6 +16,7 @@ from memconform.conformance.causes import (
 from memconform.conformance.matchers import BadMatcherError, mismatches
 from memconform.conformance.mismatch import Mismatch, abbreviate
 from memconform.conformance.pointer import MISSING, resolve
+from memconform.conformance.request_bodies import content
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.value_causes import (
     event_fault,

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 import yaml
 
-from memconform.conformance.known import UNFILLED
+from memconform.conformance.known_failures import UNFILLED
 from memconform.conformance.results import RED, CaseResult, Cause, Check, Result, SdkResult
 from memconform.conformance.routes import request_name
 from memconform.printing.plurals import plural

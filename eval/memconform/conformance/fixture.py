@@ -14,8 +14,8 @@ import httpx
 
 from memconform.client.timings import time_limit
 from memconform.conformance.case import DaemonSettings, Server
-from memconform.conformance.controls import Controls
 from memconform.conformance.process_report import ProcessReport, inspect_tree
+from memconform.conformance.valid_requests import Controls
 from memconform.contract.names import EMBEDDER_MODES, Profile
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from memconform.conformance import bodies
+from memconform.conformance import request_bodies
 from memconform.conformance.case import StoreStep
 from memconform.conformance.case_context import CaseContext
 from memconform.conformance.causes import step_name
@@ -42,7 +42,7 @@ def document(path: str, source: JsonValue) -> dict[str, JsonValue]:
     if isinstance(source, dict):
         fields = {key: source[key] for key in _ATTRIBUTES if key in source}
         source = {key: value for key, value in source.items() if key not in fields}
-    encoded = bodies.build_body({"$base64": source}, {})
+    encoded = request_bodies.build_body({"$base64": source}, {})
     return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **fields}
 
 
@@ -103,7 +103,7 @@ async def require_stored(
     variables = context.variables()
     contents: dict[str, bytes] = {}
     for path, source in substitute(dict(documents), variables).items():
-        body = document(path, bodies.build_body(source, dict(variables)))
+        body = document(path, request_bodies.build_body(source, dict(variables)))
         contents[path] = base64.b64decode(body["contentBase64"])
     if not has_store and await _counts(context, contents):
         return
@@ -137,7 +137,7 @@ def _is_hidden(path: str, content: bytes) -> bool:
 
 async def _is_found(context: CaseContext, path: str, content: bytes) -> bool:
     query = content.decode()[:_QUERY_CHARACTERS]
-    body = bodies.as_json({"query": query, "mode": "bm25", "topK": 1000})
+    body = request_bodies.as_json({"query": query, "mode": "bm25", "topK": 1000})
     answer = (await _send(context, "POST ${brain_url}/search", body)).json()
     paths = resolve(answer, "/chunks/*/path")
     return isinstance(paths, list) and path in paths

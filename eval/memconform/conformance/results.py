@@ -12,8 +12,8 @@ from pydantic import Field
 from memconform.conformance.case import Level
 from memconform.errors import ExitCode, gravest
 from memconform.records import Record, SkipRecord
-from memconform.storage.bodies import FOLDER as BODIES
-from memconform.storage.bodies import from_here
+from memconform.storage.body_files import FOLDER as BODIES
+from memconform.storage.body_files import from_here
 from memconform.storage.provenance import Origin, ReportHeader
 
 

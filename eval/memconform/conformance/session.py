@@ -12,13 +12,13 @@ from memconform.client.recorder import keep_bodies
 from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.kept_daemons import KeptDaemons
-from memconform.conformance.known import KnownFailure
+from memconform.conformance.known_failures import KnownFailure
 from memconform.conformance.pointer import MISSING
 from memconform.conformance.results import FAILING, RED, ConformReport, has_result
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 from memconform.storage.folders import RunFolder
 from memconform.storage.sink import redact_file, replacing
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from memconform.conformance import bodies, disk
+from memconform.conformance import disk, request_bodies
 from memconform.conformance.case import (
     AwaitStep,
     BaseStep,
@@ -31,15 +31,15 @@ from memconform.conformance.causes import (
     start_cause,
     status_fault,
 )
-from memconform.conformance.controls import rejected_line
 from memconform.conformance.expectations import ExpectationResult, evaluate
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.process_report import ProcessReport
-from memconform.conformance.raw import converse
+from memconform.conformance.raw_requests import converse
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.translation import Translation, without_gaps
+from memconform.conformance.valid_requests import rejected_line
 from memconform.conformance.value_causes import (
     missing_fault,
 )
@@ -136,11 +136,11 @@ class StepExecutor:
     def _body(self, step: RequestStep, variables: Variables) -> bytes | None:
         keys = step.model_fields_set
         if "json_" in keys:
-            return bodies.as_json(bodies.build_body(step.json_, dict(variables)))
+            return request_bodies.as_json(request_bodies.build_body(step.json_, dict(variables)))
         if "text" in keys:
-            return bodies.content(bodies.build_body(step.text, dict(variables)))
+            return request_bodies.content(request_bodies.build_body(step.text, dict(variables)))
         if step.base64 is not None:
-            return bodies.Content(base64=step.base64).encoded()
+            return request_bodies.Content(base64=step.base64).encoded()
         return step.size.content() if step.size is not None else None
 
     async def _http(self, step: HttpStep, results: CheckResults, extra: Variables) -> StepResult:
@@ -191,7 +191,10 @@ class StepExecutor:
     async def _raw(self, step: RawStep, results: CheckResults, extra: Variables) -> StepResult:
         variables = self._context.variables(extra)
         del results
-        pieces = [bodies.content(bodies.build_body(piece, dict(variables))) for piece in step.raw]
+        pieces = [
+            request_bodies.content(request_bodies.build_body(piece, dict(variables)))
+            for piece in step.raw
+        ]
         dialect = self._context.fixture.runner.dialect
         if dialect is not None:
             pieces = [Translation(dialect).raw(piece) for piece in pieces]
@@ -207,28 +210,31 @@ class StepExecutor:
     async def _store(self, step: StoreStep, results: CheckResults, extra: Variables) -> StepResult:
         variables = self._context.variables(extra)
         documents = [
-            document(path, bodies.build_body(source, dict(variables)))
+            document(path, request_bodies.build_body(source, dict(variables)))
             for path, source in substitute(step.store, variables).items()
         ]
         base = f"POST {variables['brain_url']}"
         requests: list[tuple[str, bytes]] = []
         match step.via:
             case "file":
-                requests = [(f"{base}/ingest/file", bodies.as_json(d)) for d in documents]
+                requests = [(f"{base}/ingest/file", request_bodies.as_json(d)) for d in documents]
             case "batch":
-                body = bodies.as_json({"documents": documents})
+                body = request_bodies.as_json({"documents": documents})
                 requests = [(f"{base}/ingest/batch", body)]
             case "ops":
                 ops = [
                     {"type": "write", "path": d["path"], "content_base64": d["contentBase64"]}
                     for d in documents
                 ]
-                requests = [(f"{base}/documents/batch-ops", bodies.as_json({"ops": ops}))]
+                requests = [(f"{base}/documents/batch-ops", request_bodies.as_json({"ops": ops}))]
             case "put" | "append":
                 verb, rest = ("PUT", "") if step.via == "put" else ("POST", "/append")
                 target = f"{verb} {variables['brain_url']}/documents{rest}?path="
                 requests = [
-                    (target + quote(d["path"]), bodies.Content(base64=d["contentBase64"]).encoded())
+                    (
+                        target + quote(d["path"]),
+                        request_bodies.Content(base64=d["contentBase64"]).encoded(),
+                    )
                     for d in documents
                 ]
         sender = self._context.sender("daemon")
@@ -261,7 +267,7 @@ class StepExecutor:
         if step.content is not None:
             source = step.content
             plain = source if isinstance(source, str) else source.model_dump(exclude_none=True)
-            content = bodies.content(substitute(plain, variables))
+            content = request_bodies.content(substitute(plain, variables))
         target = substitute(step.to or "", variables)
         operations: dict[str, Callable[[], StepResult]] = {
             "read": partial(disk.read_file, state, path),

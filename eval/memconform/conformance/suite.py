@@ -20,7 +20,7 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.kept_daemons import KeptDaemons
-from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
+from memconform.conformance.known_failures import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.daemons.tasks import run_together

@@ -14,7 +14,7 @@ from typing import Any
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PieceReader, lines, unfit
 from memconform.datasets.json_array import elements
-from memconform.datasets.reasoning import strip_reasoning
+from memconform.datasets.reasoning_blocks import strip_reasoning
 from memconform.datasets.rows import reason_of, text
 
 _HINT = 'write one {"question_id": "…", "hypothesis": "…"} a line'

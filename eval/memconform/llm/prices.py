@@ -168,3 +168,14 @@ def _read(path: Path) -> _Table:
             hint='write as_of = "YYYY-MM-DD" and [models."provider:model"] with input and output'
             " in dollars per million tokens",
         ) from error
+
+
+def require_priced(name: ModelName, traits: ModelTraits, *, allowed: bool) -> None:
+    """Raise UsageError (`unpriced_model`) for a model whose price is unknown, unless allowed."""
+    if traits.price is None and not allowed:
+        raise UsageError(
+            f"the price of {name} is unknown, so that no budget can hold",
+            code="unpriced_model",
+            hint="add it to a file and pass --prices FILE (see docs/JUDGES.md), or use"
+            " --allow-unpriced",
+        )

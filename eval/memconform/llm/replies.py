@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from memconform.contract.strict_json import RepeatedKeyError, decode
 from memconform.contract.wire import JsonValue
-from memconform.datasets.reasoning import strip_reasoning
+from memconform.datasets.reasoning_blocks import strip_reasoning
 from memconform.llm.accounting import Reply
 from memconform.llm.cache import ReplyCache
 from memconform.llm.chat import REPAIR, ChatRequest, LlmError, Message, Usage

@@ -24,7 +24,7 @@ from memconform.llm.chat import (
 from memconform.llm.http_hooks import track_transmission
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
-from memconform.llm.prices import ModelTraits, Prices
+from memconform.llm.prices import ModelTraits, Prices, require_priced
 from memconform.llm.providers import Provider
 from memconform.llm.records import ModelSettings
 from memconform.llm.replies import (
@@ -37,7 +37,7 @@ from memconform.llm.replies import (
     without_reasoning,
 )
 from memconform.llm.settings import Endpoint, endpoint, service_settings
-from memconform.llm.vendors import open_model, require_priced
+from memconform.llm.vendors import open_model
 from memconform.storage.provenance import note_service
 
 CacheUse = Literal["use", "off", "only"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from memconform.errors import MemconformError, UsageError
+from memconform.errors import MemconformError
 from memconform.llm.chat import (
     ChatModel,
     ChatRequest,
@@ -214,14 +214,3 @@ class AnthropicModel(_VendorModel["AsyncAnthropic"]):
 def output_limit(request: ChatRequest, traits: ModelTraits) -> int:
     """Output tokens that a call allows."""
     return max(request.max_output_tokens, traits.min_output_tokens)
-
-
-def require_priced(name: ModelName, traits: ModelTraits, *, allowed: bool) -> None:
-    """Raise UsageError (`unpriced_model`) for a model whose price is unknown, unless allowed."""
-    if traits.price is None and not allowed:
-        raise UsageError(
-            f"the price of {name} is unknown, so that no budget can hold",
-            code="unpriced_model",
-            hint="add it to a file and pass --prices FILE (see docs/JUDGES.md), or use"
-            " --allow-unpriced",
-        )

@@ -6,7 +6,7 @@ from typing import Any
 
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
-from memconform.oracle import bodies, reader
+from memconform.oracle import body_checks, reader
 from memconform.oracle.brains import Brain, changed, empty
 from memconform.oracle.document_routes import BODY_LIMIT, READS, on_document
 from memconform.oracle.front_matter import Attributes
@@ -88,7 +88,7 @@ class OracleDaemon:
 
     def _create(self, body: Body) -> Prediction:
         value, rejections, open_ = _value(body)
-        rejections = rejections or bodies.create(value)
+        rejections = rejections or body_checks.create(value)
         if rejections:
             return rejected(rejections)
         brain_id, description = value["brainId"], value.get("description")
@@ -127,7 +127,7 @@ class OracleDaemon:
         return Prediction((*prediction.options, problem(invalid("robust.depth"))))
 
     def _search(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        if rejections := bodies.search(body):
+        if rejections := body_checks.search(body):
             return rejected(rejections)
         body, refusals = self._without_unsupported(body)
         top_k = _top_k(body, 10)
@@ -153,7 +153,7 @@ class OracleDaemon:
         return {**body, "tuning": kept}, refusals
 
     def _ask(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        rejections = bodies.ask(body)
+        rejections = body_checks.ask(body)
         if not self._has.reader:
             rejections = [*rejections, Rejection(502, "ask.before-stream")]
         if rejections:
@@ -172,25 +172,25 @@ class OracleDaemon:
         return Prediction((Option(200, "ask.order", _STREAM, events), *refusals))
 
     def _ingest_file(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        return _ingest(brain, [body], bodies.document(body), is_batch=False)
+        return _ingest(brain, [body], body_checks.document(body), is_batch=False)
 
     def _ingest_batch(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        rejections = bodies.batch(body)
+        rejections = body_checks.batch(body)
         documents = [] if rejections else body["documents"]
         return _ingest(brain, documents, rejections, is_batch=True)
 
     def _rename(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        if rejections := bodies.rename(body):
+        if rejections := body_checks.rename(body):
             return rejected(rejections)
         return changed(
             brain, lambda d: d.rename(body["from"], body["to"]), empty("documents.rename")
         )
 
     def _batch_ops(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        if rejections := bodies.operations(body):
+        if rejections := body_checks.operations(body):
             return rejected(rejections)
         ops, reason = body["ops"], body.get("reason")
-        contents = [bodies.decoded(op["content_base64"]) or b"" for op in ops if _writes(op)]
+        contents = [body_checks.decoded(op["content_base64"]) or b"" for op in ops if _writes(op)]
         if sum(map(len, contents)) > _CONTENT_LIMIT:
             return rejected([Rejection(413, "documents.limit")])
 
@@ -246,7 +246,7 @@ def _ingest(
 ) -> Prediction:
     if rejections:
         return rejected(rejections)
-    contents = [bodies.decoded(document["contentBase64"]) or b"" for document in documents]
+    contents = [body_checks.decoded(document["contentBase64"]) or b"" for document in documents]
     if sum(map(len, contents)) > _CONTENT_LIMIT:
         return rejected([Rejection(413, "core.ingest.limit")])
     last = {document["path"]: number for number, document in enumerate(documents)}
@@ -302,9 +302,9 @@ def _writes(op: Mapping[str, Any]) -> bool:
 def _operate(documents: Documents, op: Mapping[str, Any], reason: str | None) -> None:
     match op["type"]:
         case "write":
-            documents.write(op["path"], bodies.decoded(op["content_base64"]) or b"", reason)
+            documents.write(op["path"], body_checks.decoded(op["content_base64"]) or b"", reason)
         case "append":
-            documents.append(op["path"], bodies.decoded(op["content_base64"]) or b"", reason)
+            documents.append(op["path"], body_checks.decoded(op["content_base64"]) or b"", reason)
         case "delete":
             documents.delete(op["path"], reason)
         case _:

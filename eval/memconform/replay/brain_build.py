@@ -9,12 +9,12 @@ from memconform.llm.accounting import CallTotals
 from memconform.llm.cache import ReplyCache
 from memconform.llm.names import ModelName
 from memconform.llm.session import LlmSession
-from memconform.replay.brain import BrainFile, BrainKey, BrainRecord, write_brain
 from memconform.replay.documents import SharedBrain
 from memconform.replay.extraction import Extraction, extract
 from memconform.replay.fact_context import Contexts, situate
 from memconform.replay.records import ExtractReport
 from memconform.replay.report_builder import cost_accounting
+from memconform.replay.shared_brain import BrainFile, BrainKey, BrainRecord, write_brain
 from memconform.scoring.costs import RoleCost
 from memconform.storage.provenance import Start
 from memconform.storage.sink import replacing

@@ -22,8 +22,8 @@ from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
 from memconform.ingest.records import SeedRecord
-from memconform.measuring.brain import ProvenBrain
 from memconform.measuring.observation import Observation
+from memconform.measuring.proven_brain import ProvenBrain
 from memconform.measuring.requirements import require_complete
 from memconform.printing.plurals import plural
 from memconform.replay.hits import Hit

@@ -14,10 +14,10 @@ from memconform.daemons.sdk_runner import SdkRunner
 from memconform.datasets.question import Question
 from memconform.measuring.daemon_session import daemon_identity
 from memconform.replay.agent import Agent
-from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SharedBrain
 from memconform.replay.placement import Placement
 from memconform.replay.records import ReplayJournalHeader, ReplaySettings
+from memconform.replay.shared_brain import BrainFile
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.reader.reader import Reader
 

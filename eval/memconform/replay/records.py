@@ -11,8 +11,8 @@ from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.llm.records import ModelSettings
 from memconform.measuring.observation import Observation
 from memconform.records import Failure, Incident, Record, SkipRecord
-from memconform.replay.brain import BrainRecord, IngestMode
 from memconform.replay.hits import DocumentKind
+from memconform.replay.shared_brain import BrainRecord, IngestMode
 from memconform.scoring.accuracy import Accuracy, Estimate, QaScores
 from memconform.scoring.costs import RoleCost
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote

@@ -11,9 +11,9 @@ from memconform.datasets.question import Question
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.llm.accounting import CallTotals
 from memconform.llm.chat import HaltingError
-from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
 from memconform.measuring.engine import Measurement
+from memconform.measuring.proven_brain import open_brain
 from memconform.records import Failure
 from memconform.replay.agent import Agent
 from memconform.replay.daemon import BrainIndex

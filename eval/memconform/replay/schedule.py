@@ -12,7 +12,7 @@ from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError, gravest
 from memconform.records import Failure
 from memconform.replay.answers import Answering, RecordSource, unmeasured
-from memconform.replay.controls import ControlRecords
+from memconform.replay.control_records import ControlRecords
 from memconform.replay.events import (
     BrainIndexed,
     PartFinished,

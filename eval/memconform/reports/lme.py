@@ -9,7 +9,6 @@ from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.records import Failure
-from memconform.replay.brain import BrainRecord
 from memconform.replay.events import (
     BrainIndexed,
     PartFinished,
@@ -28,6 +27,7 @@ from memconform.replay.records import (
     QuestionDivergence,
     ReplaySettings,
 )
+from memconform.replay.shared_brain import BrainRecord
 from memconform.reports.accuracies import accuracy_cell, estimate_cell
 from memconform.reports.console import null_lists, short_rankings, skipped, table_console
 from memconform.reports.fitted_table import fitting_table, omission

@@ -20,7 +20,7 @@ from memconform.ingest.verification import (
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.runs.journal import Journal
-from memconform.runs.proofs import Retraction
+from memconform.runs.proven_attempts import Retraction
 from memconform.runs.results import VerificationRecord
 
 _log = Logger()

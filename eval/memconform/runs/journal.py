@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from memconform.errors import ResultsError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.runs.plan import Settings
-from memconform.runs.proofs import Proofs, Retraction, Statement
+from memconform.runs.proven_attempts import Proofs, Retraction, Statement
 from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
 from memconform.storage.journal import JournalFile, JournalHeader, read_header, read_records
 from memconform.storage.sink import write_whole

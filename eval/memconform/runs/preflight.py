@@ -12,8 +12,8 @@ from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
 from memconform.ingest.verification import IndexVerifier
-from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import DaemonSession
+from memconform.measuring.proven_brain import open_brain
 from memconform.measuring.requirements import require_requested_mode
 from memconform.measuring.scenario import RetrievalSettings
 from memconform.runs.plan import Plan

@@ -42,7 +42,7 @@ from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFi
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
 from memconform.scoring.scorer import DaemonResponse, Scorer
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 from memconform.upstream.prompt_watch import UpstreamWatch
 
 _log = Logger()

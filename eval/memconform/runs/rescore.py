@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from memconform.concurrency import interruption, work_through
 from memconform.datasets.question import Question
-from memconform.datasets.reasoning import ONLY_REASONING
-from memconform.datasets.reasoning import strip_reasoning as without_reasoning
+from memconform.datasets.reasoning_blocks import ONLY_REASONING
+from memconform.datasets.reasoning_blocks import strip_reasoning as without_reasoning
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError

@@ -38,7 +38,7 @@ from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.prompt_watch import UpstreamWatch
 

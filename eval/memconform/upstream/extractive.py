@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from memconform.contract.terms import terms
-from memconform.upstream.evidence import Note
+from memconform.upstream.prompt_evidence import Note
 from memconform.upstream.reader_prompt import read_prompt
 
 NO_ANSWER = "No information available."

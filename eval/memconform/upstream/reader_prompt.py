@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memconform.upstream.evidence import Note, Section, elements, sections, split_notes
+from memconform.upstream.prompt_evidence import Note, Section, elements, sections, split_notes
 
 ACCEPTED = (
     'The question is a line "Question: ...", the paragraph below a heading "## Question", or the'

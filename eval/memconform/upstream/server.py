@@ -20,22 +20,22 @@ from starlette.routing import Route
 from memconform import __version__
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.errors import UsageError
-from memconform.upstream.bodies import (
-    BodyTooLargeError,
-    parse_body,
-    read_body,
-    read_script,
-)
-from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
+from memconform.upstream.chat_apis import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import served_models
 from memconform.upstream.extractive import NO_ANSWER, complete, wants_scores
 from memconform.upstream.fact_extractor import extractor_reply, is_extracting
 from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
+from memconform.upstream.request_bodies import (
+    BodyTooLargeError,
+    parse_body,
+    read_body,
+    read_script,
+)
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
 from memconform.upstream.search_agent import is_searching, next_reply
-from memconform.upstream.vector_answers import embeddings, ollama_embeddings, rerank
+from memconform.upstream.vector_apis import embeddings, ollama_embeddings, rerank
 from memconform.validation_faults import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")

@@ -14,11 +14,11 @@ from openapi_spec_validator import validate
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from memconform.conformance.case_runner import check_ids
+from memconform.conformance.case_schema import case_schema
 from memconform.conformance.catalog import catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
-from memconform.conformance.schema import case_schema
 from memconform.contract.ask import EVENTS
 from memconform.contract.events import Change
 from memconform.contract.problem import STATUS

@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from memconform.upstream import bodies, records
+from memconform.upstream import records, request_bodies
 
 _MEMORY = 3 << 30
 """Limit of address space: it kept 10,000 bodies of any size before."""
@@ -61,7 +61,7 @@ def _status(upstream: httpx.Client, path: str, body: str | bytes) -> tuple[int, 
 @pytest.mark.parametrize("path", [_CHAT, _MESSAGES, _EMBEDDINGS, "/rerank"])
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "chunked"])
 def test_too_large_body_is_a_413(upstream: httpx.Client, path: str, *, is_declared: bool) -> None:
-    content = b'{"input": "' + b"x" * bodies.MAX_BODY + b'"}'
+    content = b'{"input": "' + b"x" * request_bodies.MAX_BODY + b'"}'
     size = 1 << 16
     pieces = (content[at : at + size] for at in range(0, len(content), size))
     answer = upstream.post(path, content=content if is_declared else pieces)
@@ -71,7 +71,7 @@ def test_too_large_body_is_a_413(upstream: httpx.Client, path: str, *, is_declar
 
 
 def test_too_large_script_is_a_413(upstream: httpx.Client) -> None:
-    answer = upstream.put("/_control/script", content=b" " * (bodies.MAX_BODY + 1))
+    answer = upstream.put("/_control/script", content=b" " * (request_bodies.MAX_BODY + 1))
     assert answer.status_code == 413
 
 
@@ -87,14 +87,14 @@ def test_a_body_that_never_ends_is_not_read_for_ever(upstream: httpx.Client) -> 
     # Who sends all the while may see the connection end before the answer.
     with contextlib.suppress(httpx.TransportError):
         assert upstream.post(_CHAT, content=endless()).status_code == 413
-    assert sent < 8 * bodies.MAX_BODY
+    assert sent < 8 * request_bodies.MAX_BODY
 
 
 @pytest.mark.exhaustive
 def test_records_are_bounded_in_bytes_and_say_how_many_were_dropped(
     upstream: httpx.Client, process: tuple[int, str]
 ) -> None:
-    text = "x" * (bodies.MAX_BODY - 1_000)
+    text = "x" * (request_bodies.MAX_BODY - 1_000)
     for number in range(8):
         body = {"model": "fh256-1", "input": [], "user": f"{number}{text}"}
         assert upstream.post(_EMBEDDINGS, json=body).status_code == 400

@@ -11,7 +11,7 @@ import pytest
 
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.sdk_runner import Launch
-from memconform.replay.brain import BrainFile, BrainKey, read_brain
+from memconform.replay.shared_brain import BrainFile, BrainKey, read_brain
 from tests.clients import client_of
 from tests.conftest import Ended
 from tests.integration.serving import CHECKOUT

@@ -12,7 +12,7 @@ import pytest
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.conformance.catalog import catalog
 from memconform.conformance.findings import findings, known_list
-from memconform.conformance.known import KnownFailure, load_known, stale_causes
+from memconform.conformance.known_failures import KnownFailure, load_known, stale_causes
 from memconform.conformance.results import Check, Result, SdkResult
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch, SdkRunner

@@ -16,7 +16,7 @@ from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation
 from memconform.datasets.error_text import error_message
 from memconform.datasets.question import Question
-from memconform.datasets.reasoning import ONLY_REASONING, strip_reasoning
+from memconform.datasets.reasoning_blocks import ONLY_REASONING, strip_reasoning
 from memconform.records import Failure
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.reader.passages import (

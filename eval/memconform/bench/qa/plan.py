@@ -13,7 +13,7 @@ from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.error_text import error_message, resembles_error
 from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.question import Question
-from memconform.datasets.reasoning import ONLY_REASONING
+from memconform.datasets.reasoning_blocks import ONLY_REASONING
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError
 from memconform.scoring.judge.calibration import Calibration

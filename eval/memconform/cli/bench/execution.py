@@ -21,7 +21,7 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 
 
 def bench(options: BenchOptions) -> ExitCode:

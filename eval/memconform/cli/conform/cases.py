@@ -18,6 +18,7 @@ from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case_runner import CaseRun, check_ids, run_case
+from memconform.conformance.case_schema import case_schema
 from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explanation import explain_case
@@ -25,7 +26,6 @@ from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_code_of
-from memconform.conformance.schema import case_schema
 from memconform.conformance.session import find_run, read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
@@ -38,7 +38,7 @@ from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case, show_checks
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 from memconform.storage.temporary import temporary_folder
 
 _WHICH = "Which checks"

@@ -19,7 +19,7 @@ from memconform.conformance.case_runner import check_ids
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.findings import findings, known_list
 from memconform.conformance.kept_daemons import KeptDaemons
-from memconform.conformance.known import (
+from memconform.conformance.known_failures import (
     KnownFailure,
     choice_entry,
     load_known,

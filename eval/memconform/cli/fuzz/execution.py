@@ -39,7 +39,7 @@ from memconform.reports.fuzzing import (
     show_resets,
 )
 from memconform.reports.progress import StepProgress
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 from memconform.storage.provenance import Origin
 from memconform.storage.sink import replacing
 from memconform.storage.temporary import temporary_folder

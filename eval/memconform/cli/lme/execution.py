@@ -36,7 +36,6 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.replay.agent import MAX_SECONDS, Agent
 from memconform.replay.agent_prompts import MAX_TURNS
-from memconform.replay.brain import BrainFile, BrainKey, brain_path, make_brains_folder, read_brain
 from memconform.replay.brain_build import make_brain
 from memconform.replay.events import ReplayFinished
 from memconform.replay.extraction import prompt_digest
@@ -46,6 +45,13 @@ from memconform.replay.plan import Part, ReplayControl, ReplayPlan
 from memconform.replay.reader_prompts import ReplayWording
 from memconform.replay.records import ReplaySettings
 from memconform.replay.schedule import replay
+from memconform.replay.shared_brain import (
+    BrainFile,
+    BrainKey,
+    brain_path,
+    make_brains_folder,
+    read_brain,
+)
 from memconform.reports.lme import LmeConsole, heuristic_notes, lme_readme
 from memconform.reports.progress import StepProgress
 from memconform.scoring.judge.prompt import MAX_CANDIDATE

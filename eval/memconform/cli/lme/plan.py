@@ -18,11 +18,11 @@ from memconform.datasets.sampling import QuerySelection, jeffs_brain_sample, sel
 from memconform.datasets.selection import expect_known
 from memconform.datasets.sources import find_data
 from memconform.errors import NothingSelectedError, UsageError
-from memconform.replay.brain import BrainFile
 from memconform.replay.documents import SESSIONS, SharedBrain
 from memconform.replay.placement import has_prefixes
 from memconform.replay.plan import ReplayControl
 from memconform.replay.records import BenchmarkMode, ReplayRetrievalSettings
+from memconform.replay.shared_brain import BrainFile
 from memconform.scoring.judge.rubrics import OWN_RUBRICS
 
 _SHORTEST_SHA = 8

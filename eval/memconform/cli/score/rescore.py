@@ -10,7 +10,7 @@ from memconform.cli.judge_session import show_forecast
 from memconform.cli.output_files import json_target
 from memconform.cli.score.command import RescoreOptions
 from memconform.cli.scorers import open_scorer, require_answers, scorer_name
-from memconform.datasets.reasoning import strip_reasoning
+from memconform.datasets.reasoning_blocks import strip_reasoning
 from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS
 from memconform.printing.output import echo

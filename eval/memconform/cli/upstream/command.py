@@ -14,7 +14,7 @@ from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.upstream.bodies import MAX_BODY, read_script
+from memconform.upstream.request_bodies import MAX_BODY, read_script
 from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
 from memconform.validation_faults import first_fault

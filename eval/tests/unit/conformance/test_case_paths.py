@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 
-from memconform.conformance import bodies
+from memconform.conformance import request_bodies
 from memconform.conformance.applicability import dialect_skip_reason
 from memconform.conformance.case import BaseStep, RequestStep, StoreStep
 from memconform.conformance.case_paths import CasePaths, order_changes
@@ -74,7 +74,9 @@ def _requests(step: BaseStep) -> Iterator[Request]:
     if isinstance(step, RequestStep) and step.server != "upstream":
         body = None
         if "json_" in step.model_fields_set:
-            body = bodies.as_json(_without_content(bodies.build_body(step.json_, _VARIABLES)))
+            body = request_bodies.as_json(
+                _without_content(request_bodies.build_body(step.json_, _VARIABLES))
+            )
         yield substitute(line, _VARIABLES), body
 
 

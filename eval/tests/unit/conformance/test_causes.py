@@ -17,9 +17,9 @@ from memconform.conformance.causes import (
     status_fault,
     step_name,
 )
+from memconform.conformance.exchange_shapes import wire_faults
 from memconform.conformance.expectations import evaluate
 from memconform.conformance.step_result import Event, StepResult, StreamEnd
-from memconform.conformance.wire import wire_faults
 from memconform.errors import DaemonError
 
 ERROR = "application/problem+json"

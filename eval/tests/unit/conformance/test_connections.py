@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from memconform.conformance import connections
+from memconform.conformance.case_requests import Sender
 from memconform.conformance.connections import CUT
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.transport import Sender
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 _NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"

@@ -168,7 +168,7 @@ def _conform(
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a tenth of a second instead of ten."""
-    from memconform.conformance.transport import Sender  # noqa: PLC0415
+    from memconform.conformance.case_requests import Sender  # noqa: PLC0415
 
     send = Sender.send
 

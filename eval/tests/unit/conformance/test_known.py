@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from memconform.conformance.findings import NOT_RECORDED, findings
-from memconform.conformance.known import (
+from memconform.conformance.known_failures import (
     KnownFailure,
     load_known,
     mark_expected,

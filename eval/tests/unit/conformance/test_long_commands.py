@@ -25,7 +25,7 @@ from memconform.conformance.results import CaseResult, Cause, Check, Result
 from memconform.conformance.step_result import StepResult
 from memconform.errors import ExitCode
 from memconform.reports.conformance import LONGEST_COMMAND
-from memconform.storage.bodies import BodyFiles, from_here
+from memconform.storage.body_files import BodyFiles, from_here
 
 # Quoting makes five characters of one quote, and printf four of a byte that no terminal shows.
 _PIECES = st.sampled_from([b"x", b"'", b'"', b"\\", b"\n", b"\0", b"\xff", "é".encode(), b"'\xff"])

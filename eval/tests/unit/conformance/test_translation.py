@@ -9,11 +9,11 @@ import pytest
 from memconform.conformance.case import Expectation
 from memconform.conformance.case_context import CheckResults, CheckState
 from memconform.conformance.causes import Fault
+from memconform.conformance.exchange_shapes import wire_faults
 from memconform.conformance.expectations import ExpectationResult
-from memconform.conformance.known import choice_entry
+from memconform.conformance.known_failures import choice_entry
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation, without_gaps
-from memconform.conformance.wire import wire_faults
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
 from tests.fakes.foreign import DIALECT

@@ -6,7 +6,7 @@ import pytest
 
 from memconform.conformance.case import BaseStep, Expectation, RawStep
 from memconform.conformance.catalog import CaseVariant, catalog, walk_steps
-from memconform.conformance.controls import control_of, is_rejection
+from memconform.conformance.valid_requests import control_of, is_rejection
 from memconform.contract.wire import JsonValue
 
 JUSTIFIED = {

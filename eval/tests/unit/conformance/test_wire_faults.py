@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from memconform.conformance.exchange_shapes import wire_faults
 from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import Event, StepResult
-from memconform.conformance.wire import wire_faults
 
 JSON = "application/json"
 PROBLEM_TYPE = "application/problem+json"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memconform.datasets.reasoning import strip_reasoning
+from memconform.datasets.reasoning_blocks import strip_reasoning
 
 
 @pytest.mark.parametrize(

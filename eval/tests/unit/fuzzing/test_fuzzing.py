@@ -37,7 +37,7 @@ from memconform.fuzzing.session import find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import chains, programs
 from memconform.oracle.daemon import OracleDaemon
 from memconform.oracle.search import Providers
-from memconform.storage.bodies import BodyFiles
+from memconform.storage.body_files import BodyFiles
 
 _PROFILES = {Profile.CORE, Profile.ASK, Profile.DOCUMENTS, Profile.EVENTS}
 
@@ -220,7 +220,7 @@ def test_a_body_of_two_disagreements_is_written_once(
 ) -> None:
     written: list[Path] = []
     monkeypatch.setattr(
-        "memconform.storage.bodies.write_whole", lambda path, _: written.append(path)
+        "memconform.storage.body_files.write_whole", lambda path, _: written.append(path)
     )
     call = replace(_SEARCH, body={"query": "long " * 2_000})
     answers = {"a": [_json({"a": 1})], "b": [_json({"a": 1})], "c": [_json({"a": 2})]}

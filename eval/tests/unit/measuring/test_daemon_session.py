@@ -18,8 +18,8 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, ResultsError
 from memconform.ingest import monitor
 from memconform.ingest.documents import Document
-from memconform.measuring.brain import open_brain
 from memconform.measuring.daemon_session import daemon_session
+from memconform.measuring.proven_brain import open_brain
 from memconform.runs.events import RunFinished
 from memconform.runs.schedule import execute
 from memconform.storage import folders

@@ -12,7 +12,7 @@ from memconform.errors import DaemonError
 from memconform.ingest import monitor
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexChangedError, IndexUnansweredError
-from memconform.measuring.brain import ProvenBrain
+from memconform.measuring.proven_brain import ProvenBrain
 
 
 class _Daemon:

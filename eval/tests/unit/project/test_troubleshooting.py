@@ -86,7 +86,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
 """File and expression of codes that are no literals → the codes that come from nowhere else."""
 
 _DAEMON_SIDE = {
-    # `problem+json` that the fake daemons answer; upstream/dialects.py has a `problem`, too.
+    # `problem+json` that the fake daemons answer; upstream/chat_apis.py has a `problem`, too.
     "problem",
     # The `problem+json` that a conformance case expects of a daemon.
     "ProblemSpec",
@@ -98,7 +98,7 @@ _DAEMON_SIDE_DICTS = {
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
     "conformance/expectations.py",  # the fields that are expected of problem+json
     "oracle/predictions.py",  # problem+json that the contract requires
-    "upstream/dialects.py",  # OpenAI's error body, which the upstream answers a daemon
+    "upstream/chat_apis.py",  # OpenAI's error body, which the upstream answers a daemon
 }
 """Files in which the key `code` of a dict is part of a body that a daemon or a client reads."""
 

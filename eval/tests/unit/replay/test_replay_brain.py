@@ -14,20 +14,20 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.errors import UsageError
 from memconform.llm.accounting import Reply
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LlmError, Usage
-from memconform.replay.brain import (
-    BrainKey,
-    BrainRecord,
-    brain_path,
-    make_brains_folder,
-    read_brain,
-    write_brain,
-)
 from memconform.replay.documents import Fact, SharedBrain, fact_documents, session_document
 from memconform.replay.extraction import (
     extract,
     extraction_request,
     heuristic_facts,
     parse_facts,
+)
+from memconform.replay.shared_brain import (
+    BrainKey,
+    BrainRecord,
+    brain_path,
+    make_brains_folder,
+    read_brain,
+    write_brain,
 )
 
 

@@ -10,7 +10,6 @@ import pytest
 from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.llm.accounting import Reply
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LlmError, Usage
-from memconform.replay.brain import BrainKey, BrainRecord
 from memconform.replay.documents import Fact, PlacedSession, SharedBrain, fact_documents
 from memconform.replay.fact_context import (
     Contexts,
@@ -19,6 +18,7 @@ from memconform.replay.fact_context import (
     prompt_digest,
     situate,
 )
+from memconform.replay.shared_brain import BrainKey, BrainRecord
 from memconform.reports.lme import heuristic_notes
 from memconform.upstream.fact_extractor import extractor_reply, is_extracting
 

@@ -12,7 +12,7 @@ from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.question import Question
 from memconform.errors import DaemonError
 from memconform.ingest.documents import Document
-from memconform.measuring.brain import ProvenBrain
+from memconform.measuring.proven_brain import ProvenBrain
 from memconform.replay.agent_prompts import Tool
 from memconform.replay.daemon import BrainIndex
 from memconform.replay.documents import SharedBrain

@@ -8,11 +8,11 @@ import pytest
 from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
-from memconform.replay.brain import BrainKey, BrainRecord
 from memconform.replay.journal import RetrievalJournal
 from memconform.replay.manifest import claimed_folder, require_continuable
 from memconform.replay.placement import has_prefixes
 from memconform.replay.records import ReplayJournalHeader, ReplayRetrieval
+from memconform.replay.shared_brain import BrainKey, BrainRecord
 from memconform.reports.lme import heuristic_notes
 
 _HEADER = ReplayJournalHeader(sdk="go", identity="build", settings="settings")

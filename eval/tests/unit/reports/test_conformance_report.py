@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from memconform.conformance.findings import findings
-from memconform.conformance.known import choice_entry, mark_expected
+from memconform.conformance.known_failures import choice_entry, mark_expected
 from memconform.conformance.results import CaseResult, Cause, Check, Result, SdkResult
 from memconform.printing.console import SafeConsole
 from memconform.reports.conformance import show_checks, show_findings

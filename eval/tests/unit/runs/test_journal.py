@@ -17,7 +17,7 @@ from memconform.runs.journal import (
     read_attempts,
 )
 from memconform.runs.plan import Settings
-from memconform.runs.proofs import Retraction
+from memconform.runs.proven_attempts import Retraction
 from memconform.runs.results import CallTimings
 from memconform.runs.stages import (
     AnswerRecord,

@@ -181,7 +181,7 @@ async def test_other_requests_are_served_while_a_text_is_embedded(
             assert go_on.wait(60)
             return [[1.0] for _ in texts]
 
-    monkeypatch.setattr("memconform.upstream.vector_answers.get_embedder", lambda _: Slow())
+    monkeypatch.setattr("memconform.upstream.vector_apis.get_embedder", lambda _: Slow())
     transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         body = {"model": "slow", "input": "x"}

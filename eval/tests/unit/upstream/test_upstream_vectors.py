@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from memconform.contract.terms import terms
-from memconform.upstream.dialects import BadRequestError
+from memconform.upstream.chat_apis import BadRequestError
 from memconform.upstream.extractive import STOP_WORDS, complete, lexical_scores
 from memconform.upstream.featurehash import feature_hash
 from memconform.upstream.reader_prompt import read_prompt
-from memconform.upstream.vector_answers import rerank
+from memconform.upstream.vector_apis import rerank
 
 _FOLDER = Path(__file__).parents[4] / "sdks" / "vectors"
 

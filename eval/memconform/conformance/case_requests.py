@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 from httpx_sse import EventSource, SSEError
 
-from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
+from memconform.client.response_streams import observe_body, without_bom
 from memconform.client.timings import time_limit
 from memconform.conformance.connections import CUT, Connections
+from memconform.conformance.exchange_shapes import WireFault
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation
-from memconform.conformance.wire import WireFault
 
 RESPONSE_LIMIT = 64 * 2**20
 """Largest response, in bytes; the largest that a case requests has 12 MiB."""

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from memconform.conformance import strict_yaml
-from memconform.conformance.bodies import Strict
+from memconform.conformance.request_bodies import Strict
 from memconform.conformance.results import (
     IMPLICIT,
     CaseResult,

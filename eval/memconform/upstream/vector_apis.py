@@ -6,10 +6,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from memconform.upstream.bodies import MAX_DOCUMENTS, MAX_TEXTS
-from memconform.upstream.dialects import BadRequestError
+from memconform.upstream.chat_apis import BadRequestError
 from memconform.upstream.embedders import get_embedder
 from memconform.upstream.extractive import lexical_scores
+from memconform.upstream.request_bodies import MAX_DOCUMENTS, MAX_TEXTS
 
 
 def _texts(value: object, key: str, limit: int) -> list[str]:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from memconform.conformance.bodies import as_json
 from memconform.conformance.case import BaseStep, Case, Expectation, RawStep, StoreStep
 from memconform.conformance.catalog import walk_steps
+from memconform.conformance.request_bodies import as_json
 from memconform.conformance.step_result import StepResult
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from memconform.contract.strict_json import decode, depth
 from memconform.contract.wire import JsonValue
-from memconform.upstream.dialects import BadRequestError
+from memconform.upstream.chat_apis import BadRequestError
 from memconform.upstream.script import Script
 
 MAX_BODY = 32 << 20
