@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from memconform.adapters.manifest import AdapterProgram, filled
 from memconform.adapters.session import AdapterSession
@@ -22,6 +23,8 @@ from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.storage.folders import DaemonFolder
+from memconform.upstream.prompt_watch import read_counts
+from memconform.upstream.script import Kind
 
 _BATCH = 50
 """Items of one call of `store`."""
@@ -97,7 +100,7 @@ class AdapterSystem:
             )
             await stack.enter_async_context(session.run())
             behaviour = SystemBehaviour(adapter_lines=self.program.lines, licence=manifest.licence)
-            yield _RunningAdapter(self, session, behaviour)
+            yield _RunningAdapter(self, session, behaviour, address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class _RunningAdapter:
     system: AdapterSystem
     session: AdapterSession
     behaviour: SystemBehaviour
+    upstream: str
+    """The address of the scripted upstream; empty without one."""
     sent: set[str] = field(default_factory=set)
     """The ids and the texts of all items that were stored, of whatever user."""
     earlier: list[str] = field(default_factory=list)
@@ -164,6 +169,8 @@ class _RunningAdapter:
             await self.session.call("forget", user)
         self.earlier[:] = stored
         yield index
+        if self.upstream and (counts := await read_counts(self.upstream)) is not None:
+            self.behaviour.model_calls = sum(int(counts[kind]) for kind in get_args(Kind))
         # Not after an error or an interrupt: the process and its folder end with it.
         if index.first and not self.behaviour.restarted:
             await self._restart(index)

@@ -37,3 +37,6 @@ class SystemBehaviour(Record, frozen=False):
     """Searches that were made once more after the system's process had been started anew."""
     lost: int = 0
     """How many of these failed, or found none of the items that they had found before."""
+    model_calls: int | None = None
+    """Requests for vectors, answers and ranks, of all that was stored and searched; null if no
+    scripted upstream counted them, and in older results."""

@@ -73,7 +73,7 @@ def system_tables(report: BenchReport) -> list[BenchTable]:
 def behaviour_table(report: BenchReport) -> BenchTable | None:
     """What systems behind adapters were seen to do; None without any."""
     header = ["system", "found by own words", "of no item", "rewritten", "too few", "changed"]
-    header += ["other user's", "lost by a restart", "adapter lines", "licence"]
+    header += ["other user's", "lost by a restart", "model calls", "adapter lines", "licence"]
     cells = [
         [
             system.name,
@@ -86,6 +86,7 @@ def behaviour_table(report: BenchReport) -> BenchTable | None:
                     *((seen.leaks, seen.probed + seen.searches), (seen.lost, seen.restarted)),
                 )
             ),
+            "-" if seen.model_calls is None else f"{seen.model_calls:,}",
             str(seen.adapter_lines),
             seen.licence,
         ]

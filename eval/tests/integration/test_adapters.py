@@ -43,6 +43,7 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "leaks": 0,
         "restarted": 5,
         "lost": 0,
+        "model_calls": None,
         "adapter_lines": 30,
         "licence": "MIT",
     }
@@ -97,6 +98,8 @@ def test_a_system_that_ships_is_measured(name: str, cache: Path, workspace: Path
     behaviour = report["systems"][0]["behaviour"]
     assert behaviour["sent"] == behaviour["probed"] == behaviour["found"] == 12
     assert behaviour["of_no_item"] == behaviour["rewritten"] == behaviour["leaks"] == 0
+    # A vector for each search, at least.
+    assert behaviour["model_calls"] >= behaviour["probed"] + behaviour["searches"]
     if name in _PLAIN:
         # Two of the twelve questions tie, and either item may come first.
         first, exact = (each["views"]["all"]["metrics"]["recall_any@1"] for each in (row, dense))

@@ -344,8 +344,10 @@ async def test_another_request_of_an_attempt_is_judged_by_its_own_connection() -
 
 
 class _Refusing(dict[str, str]):
-    """An environment of which nobody may read more than our own variables, and pydantic its plugins:
-    it does when it builds a deferred class, which another test may have done before."""
+    """An environment of which nobody may read more than our own variables.
+
+    pydantic reads its own when it builds a deferred class, which another test may have done before.
+    """
 
     def __init__(self, reads: list[object]) -> None:
         super().__init__()
