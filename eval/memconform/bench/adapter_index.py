@@ -17,6 +17,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import SearchResult
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError, ContractViolatedError
+from memconform.contract.core import score_rise
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Item
 from memconform.errors import DaemonError
@@ -76,6 +77,8 @@ class _Found:
     """Ids of items, best first, each once."""
     texts: tuple[str, ...]
     """Those of all hits, in order."""
+    scores: tuple[float | None, ...]
+    """As the system gives them, if it does."""
     took_ms: float
 
 
@@ -128,7 +131,11 @@ class AdapterIndex:
         self.behaviour.short += is_short
         return SearchResult(
             tuple(dict.fromkeys(stored.sources[item] for item in found.ranking)),
-            Observation(latency_ms=found.took_ms, is_short=is_short),
+            Observation(
+                latency_ms=found.took_ms,
+                is_short=is_short,
+                rises=score_rise([each for each in found.scores if each is not None]) is not None,
+            ),
             memories=found.texts if task.wants_memories else (),
         )
 
@@ -176,7 +183,8 @@ class AdapterIndex:
                 self.behaviour.rewritten += item is not None and not is_part
         stored.searches += 1
         stored.items_found += len(ranking)
-        return _Found(ranking, tuple(text for _, text, _ in hits), float(reply["took_ms"]))
+        _, texts, scores = zip(*hits, strict=True) if hits else ((), (), ())
+        return _Found(ranking, texts, scores, float(reply["took_ms"]))
 
     def _items(self, stored: StoredHaystack, hits: Sequence[Sequence[Any]]) -> list[str | None]:
         """The item of each hit.

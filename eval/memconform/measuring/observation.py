@@ -18,7 +18,7 @@ class Observation(Record):
     """The longest time that the system says it took; null if it does not say, and in older
     results."""
     rises: bool = False
-    """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    """Whether a score of the ranking rises: of a daemon, `--rank-by position` accepts it."""
     is_short: bool = False
     """Whether it ranks fewer items than there are, as a daemon with a dialect may."""
     skipped_stage: str | None = None

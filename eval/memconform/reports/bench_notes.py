@@ -45,7 +45,9 @@ def footnotes(report: BenchReport) -> list[str]:
         for system in report.systems
         if (seen := system.behaviour) is not None and 2 * seen.found < seen.probed
     ]
-    lines += [line for row in report.rows for line in _row_notes(row)]
+    foreign = {system.name for system in report.systems if system.behaviour is not None}
+    for row in report.rows:
+        lines += _row_notes(row, is_foreign=row.system in foreign)
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:
@@ -116,12 +118,13 @@ def bm25_table(report: BenchReport) -> BenchTable | None:
     return header, cells
 
 
-def _row_notes(row: Row) -> Iterator[str]:
-    """Lines about what a row is measured in spite of."""
+def _row_notes(row: Row, *, is_foreign: bool) -> Iterator[str]:
+    """Lines about what a row is measured in spite of; a foreign system knows no contract."""
     name = row_name(row)
     if row.rising_scores:
         rankings = plural(row.rising_scores, "ranking")
-        yield f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
+        rule = ": it ranks by something else" if is_foreign else " (core.search.order)"
+        yield f"{name}: scores rise in {rankings}{rule}, ranked by position"
     if row.short_rankings:
         yield f"{name}: {short_rankings(row.short_rankings)}"
     if row.skipped_stages:

@@ -59,7 +59,7 @@ def test_a_row_of_a_bench_without_any_retrieval_says_so(empty: int, *, shown: bo
         system="go", strategy="bm25", queries=5, empty_rankings=empty, rising_scores=0,
         short_rankings=0, skipped_stages={}, null_lists=0, unanswered=0,
     )  # fmt: skip
-    lines = list(bench_notes._row_notes(row))
+    lines = list(bench_notes._row_notes(row, is_foreign=False))
     assert lines == ([f"go bm25: {nothing_found(5)}"] if shown else [])
 
 

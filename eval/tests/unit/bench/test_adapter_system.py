@@ -108,6 +108,16 @@ def test_a_system_that_stores_nothing_has_no_score(store: str, code: str, tmp_pa
     assert ended.report["rows"][0]["views"] == {}
 
 
+def test_scores_that_a_system_does_not_rank_by_are_a_finding(tmp_path: Path) -> None:
+    rising = "hits = [(id, text, float(at)) for at, (id, text, s) in enumerate(hits)]"
+    ended = _bench(tmp_path, "--system", write_system(tmp_path / "mine", search=rising))
+    even = _bench(tmp_path, "--system", write_system(tmp_path / "even"))
+    assert (ended.code, even.code) == (0, 0)
+    assert [report["rows"][0]["rising_scores"] for report in (ended.report, even.report)] == [12, 0]
+    assert ended.report["rows"][0]["views"] == even.report["rows"][0]["views"]
+    assert "mine: scores rise in 12 rankings: it ranks by something else" in ended.err
+
+
 def test_a_system_is_told_who_spoke_and_when(tmp_path: Path) -> None:
     """Dates and speakers of LoCoMo reached no system: those that search by time had none."""
     turns = [{"dia_id": "D1:1", "speaker": "Ada", "text": "The kiln is hot."}]
