@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ PLACEHOLDERS = tuple(_FLAGS)
 """What is replaced in settings and in variables of `[upstream.scripted]`."""
 _MOST_BYTES = 1 << 20
 
+_PINNED = re.compile(r"==|===| @ ")
 _VENV = '"$1" -m venv "$0" && "$0/bin/python" -m pip install --disable-pip-version-check -r "$2"'
 
 
@@ -124,6 +126,14 @@ class AdapterProgram:
             inputs=[self.manifest.requires],
             timeout_s=3600,
         )
+
+    def unpinned(self) -> list[str]:
+        """The lines of its requirements that name no version."""
+        if self.manifest.requires is None:
+            return []
+        text = (self.folder / self.manifest.requires).read_text(encoding="utf-8", errors="replace")
+        lines = (line.partition("#")[0].strip() for line in text.splitlines())
+        return [line for line in lines if line and line[0] != "-" and not _PINNED.search(line)]
 
     @property
     def _python(self) -> str:

@@ -80,6 +80,7 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
         UsageError: `unknown_system`, `no_embedder`, `bad_option`, or as `load_system`.
     """
     known = known_systems(working_folder())
+    reserved = _reserved_names() if options.system else {}
     programs: list[AdapterProgram] = []
     for reference in options.system:
         if reference in BASELINES:
@@ -108,6 +109,12 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             program = load_system(each)
             if any(program.is_same(other) for other in programs):
                 continue
+            if (owner := reserved.get(program.name)) is not None:
+                raise UsageError(
+                    f"{each}: {program.name} would be shown as {owner} of that name",
+                    code="one_name_twice",
+                    hint="change `name` in its manifest",
+                )
             programs.append(program)
             program.require_services(
                 scripted=options.upstream == "scripted", embed_model=options.embed_model or ""
@@ -136,6 +143,8 @@ async def install_adapters(
     of_all = known_systems(working_folder()) if ALL in options.system else {}
     interpreters, skipped = {}, []
     for program in programs:
+        if loose := program.unpinned():
+            progress(f"{program.name}: {', '.join(loose)} without a version: later rows may differ")
         try:
             interpreters[program.name] = await program.interpreter(progress)
         except DaemonError as error:
@@ -199,8 +208,7 @@ def read_logs(options: BenchOptions) -> list[LogSystem]:
         UsageError: `bad_option`, `one_name_twice`, and as `read_log`.
     """
     logs: dict[str, LogSystem] = {}
-    reserved = dict.fromkeys(known_sdks(working_folder()), "the SDK") if options.log else {}
-    reserved |= dict.fromkeys((ALL, *BASELINES), "the system")
+    reserved = _reserved_names() if options.log else {}
     for text in options.log:
         name, equals, file = text.partition("=")
         if not equals or not file or _LOG_NAME.fullmatch(name) is None:
@@ -223,6 +231,12 @@ def read_logs(options: BenchOptions) -> list[LogSystem]:
             )
         logs[name] = LogSystem(name, read_log(Path(file)))
     return list(logs.values())
+
+
+def _reserved_names() -> dict[str, str]:
+    """Names that only an SDK, a baseline or all systems have, and which of these it is."""
+    sdks = dict.fromkeys(known_sdks(working_folder()), "the SDK")
+    return sdks | dict.fromkeys((ALL, *BASELINES), "the system")
 
 
 async def build_runners(

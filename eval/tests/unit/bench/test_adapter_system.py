@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from memconform.adapters.connection import AdapterConnection
+from memconform.adapters.manifest import load_system
 from memconform.bench import schedule
 from memconform.cli.main import cli
 from memconform.errors import MemconformError
@@ -351,12 +352,30 @@ def test_what_follows_hits_of_no_item_was_not_asked_for(tmp_path: Path) -> None:
     assert ended.report["systems"][0]["behaviour"]["of_no_item"] == 24
 
 
-def test_no_system_is_shown_in_the_row_of_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["flat-bm25", "all", "go"])
+def test_no_system_is_shown_in_the_row_of_another(name: str, tmp_path: Path) -> None:
     system = write_system(tmp_path / "mine")
     manifest = system / "system.toml"
-    manifest.write_text(manifest.read_text().replace('"mine"', '"flat-bm25"'))
-    ended = _bench(tmp_path, "--system", system, "--system", "flat-bm25")
-    assert (ended.code, "2 systems are called flat-bm25" in ended.err) == (2, True)
+    manifest.write_text(manifest.read_text().replace('"mine"', f'"{name}"'))
+    ended = _bench(tmp_path, "--system", system)
+    assert ended.code == 2
+    owner = "SDK" if name == "go" else "system"
+    assert f"{name} would be shown as the {owner} of that name" in ended.err
+
+
+def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
+    systems = [write_system(tmp_path / name) for name in ("one", "two")]
+    (systems[1] / "adapter.py").write_text("store = search = start = print\n")
+    ended = _bench(tmp_path, *("--system", systems[0], "--system", systems[1]))
+    assert (ended.code, "2 systems are called mine" in ended.err) == (2, True)
+
+
+def test_requirements_without_a_version_are_named(tmp_path: Path) -> None:
+    """A row that nobody can measure again was published beside those that anybody can."""
+    lines = "-i nowhere\nhttpx==0.28.1  # pinned\nnumpy>=2\nleft @ file:///nowhere\n\nfaiss-cpu\n"
+    system = write_system(tmp_path / "mine", more='requires = "requirements.txt"\n')
+    (system / "requirements.txt").write_text(lines)
+    assert load_system(system).unpinned() == ["numpy>=2", "faiss-cpu"]
 
 
 def test_only_measured_rows_are_compared_with_bm25(tmp_path: Path) -> None:
