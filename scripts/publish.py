@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import bench_public
+from memconform.bench.records import BenchReport
+from memconform.reports.html.figures import quality_and_cost
 from readme_tables import LME_MODES, PUBLISHED, update
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -98,6 +100,12 @@ _SYSTEMS = {
 }
 """Data of the benches that measure all systems beside all SDKs."""
 _OF_SYSTEMS = ("--system", "all", "--sdk", "all", "--no-skip", "--mode", "bm25,semantic,hybrid")
+
+_LIGHT = (
+    "svg { --ink: #1b1f24; --muted: #59636e; --line: #d1d9e0; --series-0: #0b61a4;"
+    " background: #fff }"
+)
+"""The colours of a report's light theme, for charts outside of one."""
 
 _ASKED = ("--sdk", "all", "--no-skip", "-k", "5,10", "--require-agreement")
 _ANSWERS = {
@@ -249,6 +257,16 @@ def _publish(name: str, measured: dict[str, Any]) -> None:
     file.write_text(json.dumps(measured, indent=1) + "\n")
 
 
+def draw_systems(name: str) -> None:
+    """Draw the chart of a published bench of systems, as its report has it, for docs/SYSTEMS.md."""
+    report = BenchReport.model_validate_json((_PUBLISHED / "systems" / f"{name}.json").read_bytes())
+    chart = quality_and_cost(report)
+    assert chart is not None  # noqa: S101 - it has many rows with latencies
+    head, _, rest = chart.svg.partition(">")
+    picture = _CHECKOUT / "docs" / "pictures" / f"systems-{name}.svg"
+    picture.write_text(f"{head}><style>{_LIGHT}</style>{rest}\n", encoding="utf-8")
+
+
 def main() -> None:
     parts = sys.argv[1:]
     measurements: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -273,6 +291,9 @@ def main() -> None:
     measured = {name: take() for name, take in measurements.items()}
     for name, figures in measured.items():
         _publish(name, figures)
+        folder, _, bench = name.partition("/")
+        if folder == "systems":
+            draw_systems(bench)
     update(_CHECKOUT, check=False)
 
 

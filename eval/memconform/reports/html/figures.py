@@ -315,6 +315,65 @@ def _of_bench(bench: BenchReport) -> Iterator[Chart]:
         }
         columns = {"system": "system", "percentile": "percentile", "ms": "ms"}
         yield draw("Latency of a search", spec, latencies, columns)
+    if (chart := quality_and_cost(bench)) is not None:
+        yield chart
+
+
+def quality_and_cost(bench: BenchReport) -> Chart | None:
+    """What each row finds, by how long a search and the storing of items take."""
+    metric = f"recall_any@{max(bench.settings.ks)}"
+    systems = {system.name: system for system in bench.systems}
+    rows: list[_Row] = [
+        {
+            "system": f"{row.system} {row.strategy}".strip(),
+            "recall": row.views[ALL].metrics[metric].value,
+            "ms": row.latency.answer.p50,
+            "store": 1_000 / rate,
+        }
+        for row in bench.rows
+        if row.measured and ALL in row.views and row.latency is not None
+        if (rate := systems[row.system].documents_per_s)
+    ]
+    if len(rows) < 2:
+        return None
+    spec: Spec = {
+        "width": 560,
+        "height": 400,
+        "encoding": {
+            "x": {
+                "field": "ms",
+                "type": "quantitative",
+                "title": "a search, ms (p50)",
+                "scale": {"type": "log", "nice": True},
+                "axis": {"grid": False, "format": "~g", "tickCount": 5},
+            },
+            "y": {
+                "field": "recall",
+                "type": "quantitative",
+                "title": f"{metric}, %",
+                "scale": {"zero": False},
+            },
+        },
+        "layer": [
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 0.6},
+                "encoding": {
+                    "size": {
+                        "field": "store",
+                        "type": "quantitative",
+                        "scale": {"range": [20, 600]},
+                        "legend": {"format": "~g", "title": "s for 1,000"},
+                    }
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 9, "angle": 340},
+                "encoding": {"text": {"field": "system"}},
+            },
+        ],
+    }
+    columns = {"system": "system", metric: "recall", "ms": "ms", "s to store 1,000": "store"}
+    return draw("Quality, speed and cost", spec, rows, columns)
 
 
 def _with_interval(name: str, value: str, title: str, domain: Sequence[float], unit: str) -> Spec:

@@ -13,16 +13,18 @@ from typing import Any
 import pytest
 
 from memconform import redaction
-from memconform.bench.records import ErrataReport
+from memconform.bench.records import BenchReport, ErrataReport
 from memconform.errors import UsageError
 from memconform.reports.html import document
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.charts import draw
 from memconform.reports.html.document import write_html
+from memconform.reports.html.figures import quality_and_cost
 from memconform.reports.overview.overview import Overview
 from memconform.runs.results import QuestionResult
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.sink import Sink
+from tests.conftest import CHECKOUT
 from tests.run_results import question, write_run
 from tests.unit.bench_results import write_bench
 from tests.unit.reports.test_report_exports import HOSTILE
@@ -289,3 +291,20 @@ def test_the_rows_that_a_reference_names_are_shown_alone(tmp_path: Path) -> None
     assert [system.name for system in report.systems] == ["go"]
     with pytest.raises(UsageError, match="ts"):
         Overview.load([f"{bench}#ts"], [], tmp_path)
+
+
+def test_a_chart_shows_what_each_system_finds_in_which_time() -> None:
+    path = CHECKOUT / "results" / "published" / "systems" / "locomo-turn.json"
+    bench = BenchReport.model_validate_json(path.read_bytes())
+    chart = quality_and_cost(bench)
+    assert chart is not None
+    assert len(chart.rows) == len(bench.rows)
+    [row] = [row for row in chart.rows if row[0] == "faiss"]
+    [faiss] = [row for row in bench.rows if row.system == "faiss"]
+    assert faiss.latency is not None
+    assert row[1:3] == [
+        f"{faiss.views['all'].metrics['recall_any@10'].value:.4g}",
+        f"{faiss.latency.answer.p50:.4g}",
+    ]
+    untimed = [each.model_copy(update={"latency": None}) for each in bench.rows[1:]]
+    assert quality_and_cost(bench.model_copy(update={"rows": [bench.rows[0], *untimed]})) is None
