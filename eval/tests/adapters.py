@@ -74,6 +74,57 @@ def write_program(folder: Path, *, search: str = "pass") -> Path:
     return folder
 
 
+_SERVER = """
+import json
+import os
+import sys
+
+notes = []
+if os.path.exists("notes"):
+    notes = json.load(open("notes"))
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    call = json.loads(line)
+    if "id" not in call or "method" not in call:
+        continue
+    params, result = call["params"], {}
+    if call["method"] == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "n"}}
+    elif params["name"] == "note":
+        notes.append(params["arguments"]["note"])
+        json.dump(notes, open("notes", "w"))
+        say({"method": "notifications/progress"})
+        say({"id": "mine", "method": "roots/list"})
+    elif params["name"] == "find":
+        words = set(params["arguments"]["words"].lower().split())
+        assert isinstance(params["arguments"]["most"], int)
+        best = sorted(notes, key=lambda note: -len(words & set(note["text"].lower().split())))
+        found = {"found": {"notes": best[: params["arguments"]["most"]]}}
+        result = {"content": [{"type": "text", "text": json.dumps(found)}]}
+        SEARCH
+    say({"id": call["id"], "result": result})
+"""
+
+
+def write_mcp(folder: Path, *, search: str = "pass", more: str = "") -> Path:
+    """The same system as an MCP server; `search` changes the result of its search."""
+    folder.mkdir(exist_ok=True)
+    (folder / "server.py").write_text(_SERVER.replace("SEARCH", search))
+    command = json.dumps(["{python}", str(folder / "server.py")])
+    (folder / "system.toml").write_text(
+        'name = "mine"\nversion = "1.0"\nlicence = "MIT"\n'
+        f"[mcp]\ncommand = {command}\n"
+        '[mcp.store]\ntool = "note"\n'
+        'arguments = { note = { key = "{id}", text = "{text}" } }\n'
+        '[mcp.search]\ntool = "find"\narguments = { words = "{query}", most = "{k}" }\n'
+        f'hits = "found.notes"\nid = "key"\n{more}'
+    )
+    return folder
+
+
 def write_boxes(folder: Path, users: int = 2) -> Path:
     """Twelve items in two haystacks, or more; the third word of a question is in one item."""
     items = [

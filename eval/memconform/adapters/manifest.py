@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,7 @@ from memconform.errors import DaemonError, UsageError
 from memconform.validation_faults import require_placeholders
 
 MANIFEST: Kind = "system.toml"
+_MCP_BRIDGE = Path(__file__).with_name("mcp_bridge.py")
 _FLAGS = {"upstream": "--upstream scripted", "embed_model": "--embed-model MODEL"}
 PLACEHOLDERS = tuple(_FLAGS)
 """What is replaced in settings and in variables of `[upstream.scripted]`."""
@@ -48,6 +49,39 @@ class SystemUpstream(_Table):
     `{embed_model}` the model of `--embed-model`."""
 
 
+class McpTool(_Table):
+    """A tool of an MCP server, and what it is called with."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """Texts may hold placeholders; one that is nothing else becomes the value, such as a number."""
+
+
+class McpSearch(McpTool):
+    """The tool that searches, and where its result has the hits."""
+
+    hits: str | None = None
+    """The path of a list, such as `memories` or `result.0.found`, in the structured content or in
+    the text as JSON; without it, each text of the content is a hit."""
+    text: str = "text"
+    """The path in a hit; empty if the hit is the text."""
+    id: str | None = None
+    score: str | None = None
+
+
+class McpServer(_Table):
+    """An MCP server over stdio. Each user has a process of its own in a folder of its own."""
+
+    command: Annotated[list[Argument], Field(min_length=1)]
+    """`{python}` is the interpreter that has the packages of `requires`."""
+    env: dict[Variable, Argument] = Field(default_factory=dict)
+    """Variables; `{folder}` is the user's folder, which is also HOME and the working folder."""
+    store: McpTool
+    """Called once an item, with {id}, {text}, {speaker}, {session}, {date} and {user}."""
+    search: McpSearch
+    """Called with {query}, {k} and {user}."""
+
+
 class SystemManifest(_Table):
     """A system: its adapter, what that needs, and the settings it is measured with."""
 
@@ -59,6 +93,8 @@ class SystemManifest(_Table):
     """A Python module; with `command`, the program's file."""
     command: Annotated[list[Argument], Field(min_length=1)] | None = None
     """How to start an adapter that is not a Python module; `{adapter}` is its absolute path."""
+    mcp: McpServer | None = None
+    """Instead of an adapter: an MCP server, and which of its tools store and search."""
     python: Annotated[str, Field(pattern=r"^3\.\d{1,2}$")] | None = None
     """The interpreter's version; None for the one that runs memconform."""
     requires: Argument | None = None
@@ -77,19 +113,25 @@ class AdapterProgram:
     """An adapter with what it takes to run it."""
 
     manifest: SystemManifest
-    folder: Path
+    path: Path
+    """That of the manifest."""
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
 
     @property
     def file(self) -> Path:
-        return self.folder / self.manifest.adapter
+        """The adapter; of an MCP server, the manifest."""
+        return self.path if self.manifest.mcp is not None else self.folder / self.manifest.adapter
 
     @property
     def identity(self) -> str:
         """A digest of the manifest, the adapter and the requirements."""
         digest = hashlib.sha256(self.manifest.model_dump_json().encode())
-        names = (self.manifest.adapter, self.manifest.requires)
-        for name in filter(None, names):
-            digest.update((self.folder / name).read_bytes())
+        requires = self.manifest.requires
+        for path in (self.file, *([self.folder / requires] if requires else [])):
+            digest.update(path.read_bytes())
         return digest.hexdigest()
 
     def is_same(self, other: "AdapterProgram") -> bool:
@@ -102,8 +144,21 @@ class AdapterProgram:
         lines = self.file.read_text("utf-8").splitlines()
         return sum(not line.lstrip().startswith("#") for line in lines if line.strip())
 
-    def command(self) -> list[str]:
-        """What starts it: the absolute path of the module, or a program with its arguments."""
+    @property
+    def form(self) -> Literal["system", "lines"]:
+        """Whether it is a module, or a program that reads and writes JSON lines."""
+        is_module = self.manifest.command is None and self.manifest.mcp is None
+        return "system" if is_module else "lines"
+
+    def command(self, python: str) -> list[str]:
+        """What starts it: the absolute path of the module, or a program with its arguments.
+
+        `python` is its interpreter, as `interpreter` returns it.
+        """
+        if (mcp := self.manifest.mcp) is not None:
+            command = [part.replace("{python}", python) for part in mcp.command]
+            table = mcp.model_copy(update={"command": command})
+            return [sys.executable, "-I", str(_MCP_BRIDGE), table.model_dump_json()]
         path = str(self.file.absolute())
         return [part.replace("{adapter}", path) for part in self.manifest.command or ["{adapter}"]]
 
@@ -159,7 +214,7 @@ class AdapterProgram:
         """
         if self.variables(scripted=True) and not scripted:
             raise UsageError(
-                f"{self.folder / MANIFEST}: [upstream.scripted] says where its models are",
+                f"{self.path}: [upstream.scripted] says where its models are",
                 code="no_embedder",
                 hint=f"add {_FLAGS['upstream']}",
             )
@@ -168,7 +223,7 @@ class AdapterProgram:
             for placeholder, is_there in services.items():
                 if f"{{{placeholder}}}" in value and not is_there:
                     raise UsageError(
-                        f"{self.folder / MANIFEST}: {name} needs {{{placeholder}}}",
+                        f"{self.path}: {name} needs {{{placeholder}}}",
                         code="no_embedder",
                         hint=f"add {_FLAGS[placeholder]}",
                     )
@@ -214,7 +269,7 @@ def load_system(path: Path) -> AdapterProgram:
     """
     file = path / MANIFEST if path.is_dir() else path
     manifest = read_tables(file, MANIFEST, SystemManifest)
-    program = AdapterProgram(manifest, file.parent)
+    program = AdapterProgram(manifest, file)
     require_no_faults(file, MANIFEST, _faults(program))
     return program
 
@@ -223,7 +278,14 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
     manifest = program.manifest
     if manifest.command is not None and (manifest.python or manifest.requires):
         yield "command: python and requires are for Python modules, omit them"
-    for key, name in (("adapter", manifest.adapter), ("requires", manifest.requires)):
+    if manifest.mcp is not None:
+        yield from _mcp_faults(manifest.mcp)
+        if manifest.command is not None or "adapter" in manifest.model_fields_set:
+            yield "mcp: it takes the place of adapter and command, omit them"
+    files = {"requires": manifest.requires}
+    if manifest.mcp is None:
+        files["adapter"] = manifest.adapter
+    for key, name in files.items():
         if name is not None and not (program.folder / name).is_file():
             yield f"{key}: {program.folder / name} is not a file"
     scripted = program.variables(scripted=True)
@@ -233,3 +295,32 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
                 require_placeholders(value, PLACEHOLDERS, only_misspelt=True)
             except ValueError as error:
                 yield f"{table}.{name}: {error}"
+
+
+def _mcp_faults(mcp: McpServer) -> Iterator[str]:
+    """Placeholders that no value has; a text may contain other braces."""
+    allowed = {
+        "command": ("python",),
+        "env": ("folder",),
+        "store": ("id", "text", "speaker", "session", "date", "user"),
+        "search": ("query", "k", "user"),
+    }
+    for key, names in allowed.items():
+        value = getattr(mcp, key)
+        for text in _texts(value.arguments if isinstance(value, McpTool) else value):
+            try:
+                require_placeholders(text, names, only_misspelt=True)
+            except ValueError as error:
+                yield f"mcp.{key}: {error}"
+    for tool, needed in ((mcp.store, "{text}"), (mcp.search, "{query}")):
+        if not any(needed in text for text in _texts(tool.arguments)):
+            yield f"mcp: no argument of {tool.tool} has {needed}"
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)

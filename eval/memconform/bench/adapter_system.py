@@ -90,8 +90,8 @@ class AdapterSystem:
             env |= filled(self.program.variables(scripted=self.scripted), placeholders)
             session = AdapterSession(
                 python=self.python,
-                form="system" if manifest.command is None else "lines",
-                command=await asyncio.to_thread(self.program.command),
+                form=self.program.form,
+                command=await asyncio.to_thread(self.program.command, self.python),
                 log=folder.path / "adapter.log",
                 state=state,
                 env=env,

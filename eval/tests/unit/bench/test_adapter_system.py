@@ -14,7 +14,7 @@ from memconform.adapters.manifest import load_system
 from memconform.bench import schedule
 from memconform.cli.main import cli
 from memconform.errors import MemconformError
-from tests.adapters import write_boxes, write_program, write_system
+from tests.adapters import write_boxes, write_mcp, write_program, write_system
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +312,66 @@ def test_a_program_that_does_not_answer_a_search_has_no_score(
     assert ended.code == 3
     assert ended.report["systems"][0]["incident"]["code"] == code
     assert ended.report["rows"][0]["views"] == {}
+
+
+def test_an_mcp_server_is_measured_as_a_module_is(tmp_path: Path) -> None:
+    manifest = write_mcp(tmp_path / "mine") / "system.toml"
+    ended = _bench(tmp_path, "--system", manifest.rename(manifest.with_name("other.toml")))
+    assert ended.code == 0, ended.err
+    module = _bench(tmp_path, "--system", write_system(tmp_path / "module"))
+    assert ended.report["rows"][0]["views"] == module.report["rows"][0]["views"]
+    behaviour = ended.report["systems"][0]["behaviour"]
+    counts = [behaviour[name] for name in ("found", "of_no_item", "leaks", "restarted", "lost")]
+    assert counts == [12, 0, 0, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("search", "code", "said"),
+    [
+        ("result['isError'] = True", "adapter_search_failed", "find: {"),
+        ("result['content'][0]['text'] = 'none'", "adapter_search_failed", "is no JSON"),
+        ("result['structuredContent'] = {}", "adapter_search_failed", "there is no list at"),
+        ("print('hello', flush=True)", "adapter_search_failed", "a line on stdout is no message"),
+        ("sys.exit(7)", "adapter_search_failed", "ended with exit code 7"),
+        (
+            "best[0]['key'] = 'made-up'; result['structuredContent'] = found",
+            "foreign_id",
+            "made-up",
+        ),
+        ("for note in best: del note['text']", "adapter_wrong_type", ""),
+    ],
+)
+def test_an_mcp_server_that_does_not_answer_a_search_has_no_score(
+    search: str, code: str, said: str, tmp_path: Path
+) -> None:
+    if search.startswith(("best", "for")):
+        search += "\n        result['structuredContent'] = found"
+    ended = _bench(tmp_path, "--system", write_mcp(tmp_path / "mine", search=search))
+    assert ended.code == 3
+    [system] = ended.report["systems"]
+    why = [*ended.report["rows"][0]["why"], str(system["incident"])]
+    assert any(code in line and said in line for line in why), why
+    assert ended.report["rows"][0]["views"] == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"{text}"', '"{txt}"', "unknown placeholder {txt}"),
+        ('text = "{text}"', 'text = "it"', "no argument of note has {text}"),
+        ('"{query}"', '"all"', "no argument of find has {query}"),
+        ("[mcp]", 'adapter = "adapter.py"\n[mcp]', "omit them"),
+        ('tool = "note"', 'tol = "note"', "tool"),
+    ],
+)
+def test_a_table_of_tools_that_cannot_be_used_is_named(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    system = write_mcp(tmp_path / "mine")
+    manifest = system / "system.toml"
+    manifest.write_text(manifest.read_text().replace(old, new, 1))
+    ended = _bench(tmp_path, "--system", system)
+    assert (ended.code, said in ended.err) == (2, True), ended.err
 
 
 def test_a_system_that_would_make_up_vectors_is_refused(tmp_path: Path) -> None:

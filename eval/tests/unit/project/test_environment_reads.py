@@ -22,7 +22,7 @@ _READERS = {
     *("daemons/environment.py", "daemons/guard.py"),
     "conformance/mutation/mutant_runner.py",
     # Children that read what they were given.
-    *("upstream/serve.py", "conformance/mutation/proxy.py"),
+    *("upstream/serve.py", "conformance/mutation/proxy.py", "adapters/mcp_bridge.py"),
     "conformance/mutation/source_patch/sitecustomize.py",
     # Colours and widths, as rich decides them.
     *("printing/output.py", "printing/console.py", "printing/log_format.py", "reports/console.py"),

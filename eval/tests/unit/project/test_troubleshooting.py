@@ -37,6 +37,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
         *("adapter_search_failed", "adapter_start_failed"),
         *("adapter_store_failed", "adapter_wrong_type"),
     ),
+    # JSON-RPC's, to a server.
+    ("adapters/mcp_bridge.py", "-32601"): (),
     ("bench/adapter_index.py", "error.code"): (),
     ("bench/wmb/answers_file.py", "system.incident.code"): (),
     ("bench/wmb/answers_file.py", "record.error.code"): (),
