@@ -95,8 +95,6 @@ _BENCHES = {
 _SYSTEMS = {
     "locomo-turn": (*_LOCOMO[:4], "--level", "turn"),
     "locomo-session": (*_LOCOMO[:4], "--level", "session"),
-    # What MemPalace and the benchmark's own code index: the whole would take half a day.
-    "longmemeval-s": (*_S, "--session-doc", "user-only", "--sample", "100"),
 }
 """Data of the benches that measure all systems beside all SDKs."""
 _OF_SYSTEMS = ("--system", "all", "--sdk", "all", "--no-skip", "--mode", "bm25,semantic,hybrid")

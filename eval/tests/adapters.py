@@ -89,6 +89,7 @@ def say(message):
 for line in sys.stdin:
     call = json.loads(line)
     if "id" not in call or "method" not in call:
+        print(line, os.environ.get("NOTES"), file=sys.stderr)
         continue
     params, result = call["params"], {}
     if call["method"] == "initialize":

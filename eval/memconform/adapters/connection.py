@@ -56,7 +56,8 @@ async def adapter_process(
         server = await asyncio.start_unix_server(accept, address, limit=_MAX_REPLY)
         async with server:
             process = await DaemonProcess.start(
-                (python, str(_CHILD), str(address)),
+                # Unbuffered: what an adapter prints is in its log when its process is killed.
+                (python, "-u", str(_CHILD), str(address)),
                 env=env,
                 cwd=cwd,
                 log=log,

@@ -31,9 +31,7 @@ _MCP_BRIDGE = Path(__file__).with_name("mcp_bridge.py")
 _FLAGS = {"upstream": "--upstream scripted", "embed_model": "--embed-model MODEL"}
 PLACEHOLDERS = tuple(_FLAGS)
 """What is replaced in settings and in variables of `[upstream.scripted]`."""
-_MOST_BYTES = 1 << 20
-
-_PINNED = re.compile(r"==|===| @ ")
+_PINNED = re.compile(r"[\w.-]+(\[[^]]*\])? *={2,3} *[\w.+!-]+ *(;.*)?")
 _VENV = '"$1" -m venv "$0" && "$0/bin/python" -m pip install --disable-pip-version-check -r "$2"'
 
 
@@ -188,7 +186,7 @@ class AdapterProgram:
             return []
         text = (self.folder / self.manifest.requires).read_text(encoding="utf-8", errors="replace")
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
-        return [line for line in lines if line and line[0] != "-" and not _PINNED.search(line)]
+        return [line for line in lines if line and line[0] != "-" and not _PINNED.fullmatch(line)]
 
     @property
     def _python(self) -> str:
@@ -282,6 +280,8 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
         yield from _mcp_faults(manifest.mcp)
         if manifest.command is not None or "adapter" in manifest.model_fields_set:
             yield "mcp: it takes the place of adapter and command, omit them"
+        if manifest.settings:
+            yield "settings: an MCP server gets none; use mcp.env or [upstream.scripted]"
     files = {"requires": manifest.requires}
     if manifest.mcp is None:
         files["adapter"] = manifest.adapter

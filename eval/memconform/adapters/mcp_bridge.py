@@ -1,9 +1,8 @@
 """Lets an MCP server answer the calls of an adapter: a program of JSON lines (docs/SYSTEMS.md).
 
-It needs three requests of the Model Context Protocol over stdio (2025-06-18), and imports nothing
-but Python's own library: it runs beside servers that bring any version of any package. Each user
-has a server of its own, in a folder of its own, because few servers know users. What a server
-writes to stderr is the log.
+It makes three requests of the Model Context Protocol over stdio (2025-06-18), which needs no client
+library: the one for Python brings twenty packages. Each user has a server of its own, in a folder
+of its own, because few servers know users. What a server writes to stderr is the log.
 
     python mcp_bridge.py TABLE          the [mcp] table of a system.toml, as JSON
 """
@@ -16,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 _PROTOCOL = "2025-06-18"
@@ -40,8 +40,8 @@ class Server:
         )
         self._requests = 0
         client = {"name": "memconform", "version": "1"}
-        shaken = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}
-        self._request("initialize", shaken)
+        hello = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}
+        self._request("initialize", hello)
         self._send({"method": "notifications/initialized"})
 
     def call(self, tool: str, arguments: object) -> Mapping[str, Any]:
@@ -55,7 +55,9 @@ class Server:
         """End the process, which ends when its stdin does."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                # A line that a dead server did not take is written again.
+                with suppress(OSError):
+                    stream.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -67,16 +69,19 @@ class Server:
         self._send({"id": self._requests, "method": method, "params": params})
         for message in self._messages():
             if "method" in message:
-                self._decline(message)
+                self._answer(message)
             elif message.get("id") == self._requests:
                 if (error := message.get("error")) is not None:
-                    raise ServerError(f"{method}: {error.get('message', error)}")
+                    text = error.get("message") if isinstance(error, dict) else error
+                    raise ServerError(f"{method}: {text}")
                 result = message.get("result")
-                return result if isinstance(result, dict) else {}
+                if not isinstance(result, dict):
+                    raise ServerError(f"{method}: the reply has no result: {repr(message)[:80]}")
+                return result
         raise ServerError(f"the server ended with exit code {self._process.wait()}")
 
-    def _decline(self, message: Mapping[str, Any]) -> None:
-        """Answer a request of the server's; a notification needs no answer."""
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        """Answer a request of the server's: a ping alone; a notification needs no answer."""
         if message["method"] == "ping":
             self._send({"id": message["id"], "result": {}})
         elif "id" in message:
@@ -98,7 +103,9 @@ class Server:
             try:
                 message = json.loads(line)
             except ValueError:
-                raise ServerError(f"a line on stdout is no message: {repr(line)[1:80]}") from None
+                raise ServerError(
+                    f"a line on stdout is not a message: {repr(line)[1:80]}"
+                ) from None
             if isinstance(message, dict):
                 yield message
 
@@ -135,7 +142,8 @@ class Bridge:
         """End the user's server, and delete its folder."""
         if (server := self._servers.pop(user, None)) is not None:
             server.end()
-        shutil.rmtree(self._place(user), ignore_errors=True)
+        if (folder := self._place(user)).exists():
+            shutil.rmtree(folder)
         return {}
 
     def end(self) -> None:
@@ -174,9 +182,13 @@ def filled(template: Any, values: Mapping[str, object]) -> Any:  # noqa: ANN401 
 
 
 def texts_of(result: Mapping[str, Any]) -> list[str]:
-    """The texts of a result's content."""
-    blocks = result.get("content") or []
-    return [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
+    """The texts of a result's content; raises ServerError if it has anything else."""
+    blocks = result.get("content", [])
+    if isinstance(blocks, list):
+        texts = [block.get("text") if isinstance(block, dict) else None for block in blocks]
+        if all(isinstance(text, str) for text in texts):
+            return [str(text) for text in texts]
+    raise ServerError(f"its content is not a list of texts: {repr(blocks)[:80]}")
 
 
 def hits_of(result: Mapping[str, Any], tool: Mapping[str, Any]) -> list[list[Any]]:
@@ -192,7 +204,7 @@ def hits_of(result: Mapping[str, Any], tool: Mapping[str, Any]) -> list[list[Any
         try:
             whole = json.loads("".join(texts_of(result)))
         except ValueError:
-            raise ServerError("search: its content is no JSON, in which `hits` could lie") from None
+            raise ServerError("search: its content is not JSON, in which to find `hits`") from None
     found = at_path(whole, tool["hits"])
     if not isinstance(found, list):
         raise ServerError(f"search: there is no list at {tool['hits']!r}: {repr(whole)[:200]}")

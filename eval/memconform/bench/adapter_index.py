@@ -44,16 +44,18 @@ class StoredHaystack:
         self.user = user
         self.searches = 0
         self.items_found = 0
-        """Items in the rankings of all its searches, those for its own words too."""
+        """Items in the rankings of all its searches, those for its own words too; hits, where
+        memories are wanted."""
+        self.has_hits = False
         self.texts = {unique_id(user, item): item.text for item in items}
         self.sources = {unique_id(user, item): item.source or item.id for item in items}
         self._by_text = defaultdict[str, list[str]](list)
         for identifier, text in self.texts.items():
             self._by_text[text].append(identifier)
 
-    def has_text(self, text: str) -> bool:
-        """Whether an item has exactly this text."""
-        return text in self._by_text
+    def has_part(self, text: str) -> bool:
+        """Whether the text of an item has this one in it."""
+        return any(text in whole for whole in self.texts.values())
 
     def item_of(
         self, identifier: str | None, text: str, taken: Collection[str | None]
@@ -86,7 +88,9 @@ class _Found:
 class AdapterIndex:
     session: AdapterSession
     behaviour: SystemBehaviour
-    sent: Collection[str]
+    sent_ids: Collection[str]
+    sent_texts: Collection[str]
+    """Ids and texts of all users."""
     stored: Mapping[str, StoredHaystack]
     record: IndexRecord
     first: list[tuple[Task, tuple[str, ...]]] = field(default_factory=list)
@@ -95,8 +99,10 @@ class AdapterIndex:
     async def probe(self) -> None:
         """Search for items by their own words.
 
+        A search that fails has not found its item: a question that fails too is not measured.
+
         Raises:
-            DaemonError: if a search fails: nobody knows then what the system holds.
+            DaemonError: if the adapter no longer answers.
         """
         for stored in self.stored.values():
             chosen = random.Random(stored.user)  # noqa: S311 - nothing secret
@@ -105,13 +111,8 @@ class AdapterIndex:
                 self.behaviour.probed += 1
                 try:
                     probed = await self._hits(stored, stored.texts[item], _PROBE_DEPTH)
-                except ContractViolatedError:
-                    # Of another user, or made up: a question that meets one is not measured.
+                except CallError:
                     continue
-                except CallError as error:
-                    raise self._failed(
-                        "searching for an item by its own words failed", error
-                    ) from error
                 self.behaviour.found += item in probed.ranking
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
@@ -182,7 +183,8 @@ class AdapterIndex:
                 is_part = item is not None and text and text in stored.texts[item]
                 self.behaviour.rewritten += item is not None and not is_part
         stored.searches += 1
-        stored.items_found += len(ranking)
+        stored.has_hits |= bool(hits)
+        stored.items_found += len(ranking) if whole else len(hits)
         _, texts, scores = zip(*hits, strict=True) if hits else ((), (), ())
         return _Found(ranking, texts, scores, float(reply["took_ms"]))
 
@@ -196,9 +198,14 @@ class AdapterIndex:
         found = []
         for identifier, text, _ in hits:
             item = stored.item_of(identifier, text, items)
-            is_own = item in stored.texts or (item is None and stored.has_text(text))
-            is_others = not is_own and (identifier or text) in self.sent
-            if is_others or not (is_own or item is None):
+            if identifier is None:
+                # A part of an own item may be what another user said as a whole.
+                is_others = item is None and text in self.sent_texts and not stored.has_part(text)
+                is_made_up = False
+            else:
+                is_others = item not in stored.texts and item in self.sent_ids
+                is_made_up = item not in stored.texts and not is_others
+            if is_others or is_made_up:
                 self.behaviour.leaks += is_others
                 what = f"the id {item!r}" if item is not None else "a text without an id"
                 owner = "was stored for another user" if is_others else "was never stored"
@@ -221,7 +228,9 @@ class AdapterIndex:
         if lost is not None:
             raise DaemonError(
                 f"{lost.user}: no hit of {lost.searches:,} searches has the id or the text of an"
-                " item",
+                " item"
+                if lost.has_hits
+                else f"{lost.user}: none of {lost.searches:,} searches had a hit",
                 code="hits_of_no_item",
                 hint="return the id that `store` was given; a text without one is matched exactly;"
                 f" if nothing was found, see {self.session.log}",

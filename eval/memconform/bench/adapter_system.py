@@ -110,8 +110,9 @@ class _RunningAdapter:
     behaviour: SystemBehaviour
     upstream: str
     """The address of the scripted upstream; empty without one."""
-    sent: set[str] = field(default_factory=set)
-    """The ids and the texts of all items that were stored, of whatever user."""
+    sent_ids: set[str] = field(default_factory=set)
+    """Of all items that were stored, of whatever user."""
+    sent_texts: set[str] = field(default_factory=set)
     earlier: list[str] = field(default_factory=list)
     """Users of the last index, whose items stay until the next one has been probed: its searches
     must not find them."""
@@ -147,11 +148,13 @@ class _RunningAdapter:
             took += time.perf_counter() - started
             self.behaviour.sent += len(items)
             stored[haystack.id] = one = StoredHaystack(haystack.id, items)
-            self.sent.update(one.texts, one.texts.values())
+            self.sent_ids.update(one.texts)
+            self.sent_texts.update(one.texts.values())
         index = AdapterIndex(
             self.session,
             self.behaviour,
-            self.sent,
+            self.sent_ids,
+            self.sent_texts,
             stored,
             IndexRecord(
                 system=self.system.name,
@@ -169,8 +172,12 @@ class _RunningAdapter:
             await self.session.call("forget", user)
         self.earlier[:] = stored
         yield index
-        if self.upstream and (counts := await read_counts(self.upstream)) is not None:
-            self.behaviour.model_calls = sum(int(counts[kind]) for kind in get_args(Kind))
+        if self.upstream:
+            counts = await read_counts(self.upstream)
+            # An earlier sum would lack the calls of this index.
+            self.behaviour.model_calls = (
+                None if counts is None else sum(int(counts[kind]) for kind in get_args(Kind))
+            )
         # Not after an error or an interrupt: the process and its folder end with it.
         if index.first and not self.behaviour.restarted:
             await self._restart(index)

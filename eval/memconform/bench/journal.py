@@ -97,5 +97,9 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
         hint="the benchmark, its options, the selection of queries, --index, -k, and each"
         " system's build, upstream and variables must be the same",
     )
+    if header.systems and header.systems.keys().isdisjoint(systems):
+        # A system may join those of an interrupted bench, but not take the place of all of them.
+        before, now = ({"systems": ", ".join(each)} for each in (header.systems, systems))
+        require_same_settings(path, before, now, "give a system that the bench has measured")
     records = (record for _, record in read_records(path, _reader()))
     return _resumed(record for record in records if record.system in systems)

@@ -17,6 +17,7 @@ from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import JudgeVerdict, LmeQuestion, ReplayRetrieval
 from memconform.scoring.abstention import abstains, abstains_rightly
 from memconform.scoring.engine import ScoredAnswer, ScoringEngine, ScoringTask
+from memconform.scoring.judge.panel import excused_if_cut
 from memconform.scoring.reader.prompts import DECLINES
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
@@ -88,7 +89,7 @@ class Answering:
             return ScoringTask(key=row, question=question, text=DECLINES)
         if self._plan.reader is None:
             text = evidence_text(evidence.passages)
-            return ScoringTask(key=row, question=question, text=text)
+            return ScoringTask(key=row, question=question, text=text, kind="retrieval")
         return ScoringTask(key=row, question=question, passages=evidence.passages)
 
 
@@ -124,6 +125,8 @@ def _scored(answer: ScoredAnswer[LmeQuestion]) -> LmeQuestion:
         return _failed(row, answer.failure).model_copy(update={"votes": answer.votes})
     score = answer.score
     assert score is not None  # noqa: S101 - for mypy: without a failure there is a score
+    if answer.task.kind == "retrieval":
+        score = excused_if_cut(score, len(row.hits) - row.left_out, len(row.hits), of="whole hits")
     return row.model_copy(
         update={
             "judge_verdict": _verdict(question, score.status),

@@ -123,7 +123,8 @@ def _row_notes(row: Row, *, is_foreign: bool) -> Iterator[str]:
     name = row_name(row)
     if row.rising_scores:
         rankings = plural(row.rising_scores, "ranking")
-        rule = ": it ranks by something else" if is_foreign else " (core.search.order)"
+        own = ": it ranks by something else, or lower is better"
+        rule = own if is_foreign else " (core.search.order)"
         yield f"{name}: scores rise in {rankings}{rule}, ranked by position"
     if row.short_rankings:
         yield f"{name}: {short_rankings(row.short_rankings)}"

@@ -77,6 +77,26 @@ def test_what_was_retrieved_is_judged_whole_without_a_reader(
         assert result["measured"] == result["questions_run"]
 
 
+def test_what_a_judge_cannot_see_whole_is_not_wrong(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    """Hits without room were left out in silence, and the question counted as wrong."""
+    entries = json.loads(data.read_text())
+    for session in (each for entry in entries for each in entry["haystack_sessions"]):
+        session[-1]["content"] += " And so on." * 4_000
+    entries[0]["answer"] = "nothing of the kind"
+    data.write_text(json.dumps(entries))
+    ended = memconform(
+        "lme", "run", "--dataset", data, "--benchmark-mode", "full-context", "--no-reader",
+        "--output", workspace / "out", *_QUICK,
+    )  # fmt: skip
+    assert ended.code == 3, ended.err
+    first, *others = _result(workspace / "out", "full-context")["questions"]
+    assert (first["judge_verdict"], first["left_out"] > 0) == ("judge_error", True)
+    assert first["reason"].startswith("answer_cut: the judge saw 2 of 4 whole hits")
+    assert all(other["judge_verdict"] in ("correct", "judge_error") for other in others)
+
+
 def test_the_agent_searches_sessions_and_facts(
     memconform: Callable[..., Ended], data: Path, workspace: Path
 ) -> None:

@@ -342,13 +342,23 @@ def test_a_system_behind_an_adapter_answers_both_parts(
     index: str, memconform: Call, wmb: Path
 ) -> None:
     system = write_system(wmb.with_name("mine"))
-    ended, run, rows = _run(memconform, wmb, "--system", system, "--index", index, "-k", "2")
+    flags = ("--part", "both", "--index", index, "-k", "2")
+    ended, run, rows = _run(memconform, wmb, "--system", system, *flags)
     assert ended.code == 0, ended.err
     assert (run["system"], run["index"], run["rows"]) == ("mine", index, len(_QUESTIONS))
     by_id = {row["question_id"]: row["memories_returned"] for row in rows}
     turns = by_id["daily_life.S1Situational.0"]
     assert [turn.startswith("user: ") for turn in turns] == [True, True]
     assert len(by_id["daily_life.S3CrossCategory.0"]) == (4 if index == "category" else 2)
+
+
+def test_a_system_that_rewrites_what_it_stores_has_memories(memconform: Call, wmb: Path) -> None:
+    """No hit was the text of an item, and the run ended: but a judge reads whatever came back."""
+    rewritten = "hits = [(None, 'noted: ' + text, s) for id, text, s in hits]"
+    system = write_system(wmb.with_name("mine"), search=rewritten)
+    ended, run, rows = _run(memconform, wmb, "--system", system)
+    assert (ended.code, run["parts"], run["rows"]) == (0, "B", len(_PART_B))
+    assert all(text.startswith("noted: ") for row in rows for text in row["memories_returned"])
 
 
 def test_a_hit_that_a_system_made_up_is_no_memory(memconform: Call, wmb: Path) -> None:
@@ -366,6 +376,7 @@ def test_a_hit_that_a_system_made_up_is_no_memory(memconform: Call, wmb: Path) -
         (("--system", "flat-bm25"), "returns no memories"),
         (("--system", "faiss", "--sdk", "go"), "wmb run measures one system"),
         (("--system", "fais"), "did you mean 'faiss'?"),
+        (("--adapter", "mine.py", "--embed-model", "fh256-1"), "chooses its own model"),
     ],
 )
 def test_what_is_not_one_system_with_memories_is_refused(

@@ -45,7 +45,7 @@ def require_adapter(file: Path) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterSystem:
+class TemplateSystem:
     """An adapter's file; each category of the benchmark is a user of its own."""
 
     file: Path
@@ -84,7 +84,7 @@ class AdapterSystem:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    system: AdapterSystem
+    system: TemplateSystem
     connection: AdapterConnection
 
     def record(self) -> SystemRecord:
@@ -110,11 +110,11 @@ class _Session:
             vectors=None,
             ingest_ms=(time.perf_counter() - started) * 1_000,
         )
-        yield _AdapterIndex(self.connection, record)
+        yield _TemplateIndex(self.connection, record)
 
 
 @dataclass(frozen=True, slots=True)
-class _AdapterIndex:
+class _TemplateIndex:
     connection: AdapterConnection
     record: IndexRecord
 

@@ -77,7 +77,8 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
     """The systems of `--system` that have an adapter.
 
     Raises:
-        UsageError: `unknown_system`, `no_embedder`, `bad_option`, or as `load_system`.
+        UsageError: `unknown_system`, `no_embedder`, `one_name_twice`, `bad_option`, or as
+            `load_system`.
     """
     known = known_systems(working_folder())
     reserved = _reserved_names() if options.system else {}
@@ -111,7 +112,7 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
                 continue
             if (owner := reserved.get(program.name)) is not None:
                 raise UsageError(
-                    f"{each}: {program.name} would be shown as {owner} of that name",
+                    f"{each}: the name {program.name!r} is that of {owner}",
                     code="one_name_twice",
                     hint="change `name` in its manifest",
                 )
@@ -225,7 +226,7 @@ def read_logs(options: BenchOptions) -> list[LogSystem]:
             )
         if name in reserved:
             raise UsageError(
-                f"--log {name}=… would be shown as {reserved[name]} of that name",
+                f"--log {name}=…: the name is that of {reserved[name]}",
                 code="one_name_twice",
                 hint="choose another name in --log NAME=FILE",
             )
@@ -235,8 +236,8 @@ def read_logs(options: BenchOptions) -> list[LogSystem]:
 
 def _reserved_names() -> dict[str, str]:
     """Names that only an SDK, a baseline or all systems have, and which of these it is."""
-    sdks = dict.fromkeys(known_sdks(working_folder()), "the SDK")
-    return sdks | dict.fromkeys((ALL, *BASELINES), "the system")
+    sdks = dict.fromkeys(known_sdks(working_folder()), "an SDK")
+    return sdks | dict.fromkeys((ALL, *BASELINES), "a baseline, or of all systems")
 
 
 async def build_runners(

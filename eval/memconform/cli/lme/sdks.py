@@ -37,7 +37,7 @@ async def prepare_sdks(options: LmeOptions) -> tuple[list[SdkRunner], list[Skipp
         raise UsageError(
             "retrieval needs a daemon",
             code="no_sdk",
-            hint="give --sdk, or --benchmark-mode oracle,full-context without one",
+            hint="give --sdk; --benchmark-mode oracle and full-context, a control each, need none",
         )
     require_brain_id("--actor-brain", options.actor_brain)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, one_by_one=True)

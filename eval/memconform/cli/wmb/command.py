@@ -74,7 +74,6 @@ class WmbRunOptions:
         "memconform wmb run --data DIR --sdk go --answers answers.json",
         "memconform wmb run --data DIR --sdk go --limit 20",
         "memconform wmb run --data DIR --adapter my_adapter.py",
-        "memconform wmb run --data DIR --system faiss --part B --upstream scripted",
     ),
 )
 def command() -> None:
@@ -101,7 +100,7 @@ def command() -> None:
     "--part",
     group=_BENCHMARK,
     type=click.Choice(get_args(Part)),
-    show_default="both; B for an adapter",
+    show_default="both; B for --adapter and --system",
     help="Ask about the documents (A), the conversations (B), or both.",
 )
 @option("--ids", group=_BENCHMARK, multiple=True, metavar="ID,…", help="Ask only these questions.")
@@ -169,7 +168,7 @@ def command() -> None:
 @upstream
 @given.embed_model(
     DAEMONS,
-    "With --upstream scripted, the embedding model of a --system: fh256-1 or all-MiniLM-L6-v2.",
+    "With --upstream scripted, one of memconform's embedding models: fh256-1, all-MiniLM-L6-v2.",
 )
 @option(
     "--timeout",

@@ -7,7 +7,7 @@ from pathlib import Path
 from memconform.bench.events import BenchFinished
 from memconform.bench.schedule import execute_bench
 from memconform.bench.system import BASELINES, System
-from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
+from memconform.bench.wmb.adapter import TemplateSystem, require_adapter
 from memconform.bench.wmb.answers_file import write_answers
 from memconform.bench.wmb.records import WmbRun
 from memconform.bench.wmb.stored_answers import run_record_of
@@ -60,6 +60,12 @@ def run(options: WmbRunOptions) -> ExitCode:
             code="bad_option",
             hint="give a system behind an adapter, as docs/SYSTEMS.md explains",
         )
+    if options.adapter is not None and options.embed_model is not None:
+        raise UsageError(
+            "--embed-model is for --sdk and --system: an adapter chooses its own model",
+            code="bad_option",
+            hint="omit it",
+        )
     if options.adapter is not None and options.part not in (None, "B"):
         raise UsageError(
             "adapters support Part B only: the benchmark gives them conversations",
@@ -77,14 +83,15 @@ def run(options: WmbRunOptions) -> ExitCode:
 
 async def _run(options: WmbRunOptions) -> ExitCode:
     cancel_on_signals()
-    part: Part = options.part or ("both" if options.adapter is None else "B")
+    # A domain of Part A is one item, which only a daemon cuts into chunks.
+    part: Part = options.part or ("both" if options.sdk is not None else "B")
     key = read_wmb_key(find_data(options.data))
 
     def adapters(folder: Path) -> Sequence[System]:
         if options.adapter is None:
             return ()
         name = options.adapter.stem
-        return (AdapterSystem(options.adapter, folder / name, timeout=options.timeout),)
+        return (TemplateSystem(options.adapter, folder / name, timeout=options.timeout),)
 
     if options.adapter is not None:
         require_adapter(options.adapter)

@@ -52,16 +52,16 @@ def decide(votes: Sequence[JudgeVote], tie: TieRule) -> Score:
     )
 
 
-def excused_if_cut(score: Score, seen: int, whole: int) -> Score:
-    """`judge_error` instead of `incorrect` for an answer of which a judge saw only the beginning.
+def excused_if_cut(score: Score, seen: int, whole: int, of: str = "characters") -> Score:
+    """`judge_error` instead of `incorrect` for an answer of which a judge saw only a part.
 
     Three right answers behind a megabyte of other text were scored as wrong. `seen` and `whole` are
-    numbers of characters.
+    numbers `of` something.
     """
     if score.status is not QuestionStatus.INCORRECT or seen >= whole:
         return score
     reason = (
-        f"answer_cut: the judge saw {seen:,} of {whole:,} characters, and what was"
+        f"answer_cut: the judge saw {seen:,} of {whole:,} {of}, and what was"
         " asked for may be in the others"
     )
     return replace(score, value=None, status=QuestionStatus.JUDGE_ERROR, reason=reason)

@@ -116,7 +116,7 @@ def test_scores_that_a_system_does_not_rank_by_are_a_finding(tmp_path: Path) -> 
     assert (ended.code, even.code) == (0, 0)
     assert [report["rows"][0]["rising_scores"] for report in (ended.report, even.report)] == [12, 0]
     assert ended.report["rows"][0]["views"] == even.report["rows"][0]["views"]
-    assert "mine: scores rise in 12 rankings: it ranks by something else" in ended.err
+    assert "mine: scores rise in 12 rankings: it ranks by something else, or lower is" in ended.err
 
 
 def test_a_system_is_told_who_spoke_and_when(tmp_path: Path) -> None:
@@ -310,7 +310,8 @@ def test_a_program_that_does_not_answer_a_search_has_no_score(
     broken = write_program(tmp_path / "mine", search=search)
     ended = _bench(tmp_path, "--system", broken)
     assert ended.code == 3
-    assert ended.report["systems"][0]["incident"]["code"] == code
+    why = [*ended.report["rows"][0]["why"], str(ended.report["systems"][0]["incident"])]
+    assert any(code in line for line in why), why
     assert ended.report["rows"][0]["views"] == {}
 
 
@@ -329,23 +330,21 @@ def test_an_mcp_server_is_measured_as_a_module_is(tmp_path: Path) -> None:
     ("search", "code", "said"),
     [
         ("result['isError'] = True", "adapter_search_failed", "find: {"),
-        ("result['content'][0]['text'] = 'none'", "adapter_search_failed", "is no JSON"),
+        ("result['content'][0]['text'] = 'none'", "adapter_search_failed", "is not JSON"),
         ("result['structuredContent'] = {}", "adapter_search_failed", "there is no list at"),
-        ("print('hello', flush=True)", "adapter_search_failed", "a line on stdout is no message"),
+        ("print('hello', flush=True)", "adapter_search_failed", "stdout is not a message"),
+        ("result = None", "adapter_search_failed", "the reply has no result"),
+        ("result['content'] = ['text']", "adapter_search_failed", "not a list of texts"),
         ("sys.exit(7)", "adapter_search_failed", "ended with exit code 7"),
-        (
-            "best[0]['key'] = 'made-up'; result['structuredContent'] = found",
-            "foreign_id",
-            "made-up",
-        ),
-        ("for note in best: del note['text']", "adapter_wrong_type", ""),
+        ("best[0] = {**best[0], 'key': 'made-up'}", "foreign_id", "made-up"),
+        ("best = [{'key': note['key']} for note in best]", "adapter_wrong_type", ""),
     ],
 )
 def test_an_mcp_server_that_does_not_answer_a_search_has_no_score(
     search: str, code: str, said: str, tmp_path: Path
 ) -> None:
-    if search.startswith(("best", "for")):
-        search += "\n        result['structuredContent'] = found"
+    if search.startswith("best"):
+        search += "\n        result['structuredContent'] = {'found': {'notes': best}}"
     ended = _bench(tmp_path, "--system", write_mcp(tmp_path / "mine", search=search))
     assert ended.code == 3
     [system] = ended.report["systems"]
@@ -361,6 +360,7 @@ def test_an_mcp_server_that_does_not_answer_a_search_has_no_score(
         ('text = "{text}"', 'text = "it"', "no argument of note has {text}"),
         ('"{query}"', '"all"', "no argument of find has {query}"),
         ("[mcp]", 'adapter = "adapter.py"\n[mcp]', "omit them"),
+        ("[mcp]", '[settings]\nmood = "good"\n[mcp]', "an MCP server gets none"),
         ('tool = "note"', 'tol = "note"', "tool"),
     ],
 )
@@ -372,6 +372,38 @@ def test_a_table_of_tools_that_cannot_be_used_is_named(
     manifest.write_text(manifest.read_text().replace(old, new, 1))
     ended = _bench(tmp_path, "--system", system)
     assert (ended.code, said in ended.err) == (2, True), ended.err
+
+
+def test_an_mcp_server_may_return_texts_alone_and_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    texts = "result['content'] = [{'type': 'text', 'text': note['text']} for note in best]"
+    texts += "\n        say({'id': call['id'], 'result': result}) if notes[0].get('folder') else 0"
+    system = write_mcp(tmp_path / "mine", search=texts, more='env = "x"\n')
+    manifest = system / "system.toml"
+    table = manifest.read_text().replace('env = "x"\n', "").replace('hits = "found.notes"\n', "")
+    table = table.replace('id = "key"\n', "").replace(
+        "[mcp.store]", 'env = { NOTES = "{folder}/mine" }\n[mcp.store]'
+    )
+    manifest.write_text(table)
+    ended = _bench(tmp_path, "--system", system)
+    assert ended.code == 0, ended.err
+    assert ended.report["rows"][0]["views"]["all"]["metrics"]["recall_any@5"]["value"] == 100
+    [log] = tmp_path.glob("runs/*/mine/adapter.log")
+    # A request of the server's was declined.
+    assert "-32601" in log.read_text()
+    assert "/mine" in log.read_text()
+
+
+def test_a_part_of_an_item_that_another_user_said_as_a_whole_is_no_leak(tmp_path: Path) -> None:
+    """A question was lost: `Thanks!` was the text of another user's item."""
+    search = "hits += [(None, item.text[-6:], 1.0) for item in ranked[:k]]; hits = hits[::-1][:k]"
+    system = write_system(tmp_path / "mine", search=search)
+    data = json.loads(write_boxes(tmp_path).read_text())
+    data["items"].append({"id": "short", "content": "word0x", "group": "g1"})
+    (tmp_path / "more.json").write_text(json.dumps(data))
+    flags = ("--data", tmp_path / "more.json", "--index", "shared", "--system", system)
+    ended = _bench(tmp_path, *flags, "-k", "20")
+    assert ended.code == 0, ended.err
+    assert ended.report["systems"][0]["behaviour"]["leaks"] == 0
 
 
 def test_a_system_that_would_make_up_vectors_is_refused(tmp_path: Path) -> None:
@@ -419,8 +451,8 @@ def test_no_system_is_shown_in_the_row_of_another(name: str, tmp_path: Path) -> 
     manifest.write_text(manifest.read_text().replace('"mine"', f'"{name}"'))
     ended = _bench(tmp_path, "--system", system)
     assert ended.code == 2
-    owner = "SDK" if name == "go" else "system"
-    assert f"{name} would be shown as the {owner} of that name" in ended.err
+    owner = "an SDK" if name == "go" else "a baseline"
+    assert f"the name '{name}' is that of {owner}" in ended.err
 
 
 def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -432,10 +464,13 @@ def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_requirements_without_a_version_are_named(tmp_path: Path) -> None:
     """A row that nobody can measure again was published beside those that anybody can."""
-    lines = "-i nowhere\nhttpx==0.28.1  # pinned\nnumpy>=2\nleft @ file:///nowhere\n\nfaiss-cpu\n"
+    loose = ["numpy>=2", "left @ git+https://nowhere/left@main", "faiss-cpu", "scipy==1.*"]
+    loose.append("torch>=2; python_version == '3.11'")
+    pinned = ["httpx[http2]==0.28.1  # as tested", "numpy == 2.1.0 ; python_version > '3'"]
+    lines = "\n".join(["-i nowhere", "", *loose, *pinned])
     system = write_system(tmp_path / "mine", more='requires = "requirements.txt"\n')
     (system / "requirements.txt").write_text(lines)
-    assert load_system(system).unpinned() == ["numpy>=2", "faiss-cpu"]
+    assert load_system(system).unpinned() == loose
 
 
 def test_only_measured_rows_are_compared_with_bm25(tmp_path: Path) -> None:

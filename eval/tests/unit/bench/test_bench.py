@@ -553,12 +553,13 @@ def test_an_index_that_changes_after_a_resume_takes_nothing_of_the_one_before(
     assert state.indexes == {("go", "h"): _INDEX}
 
 
-def test_resume_drops_measurements_of_systems_that_are_not_in_the_bench(
-    tmp_path: Path,
-) -> None:
+def test_a_bench_is_not_resumed_by_other_systems_alone(tmp_path: Path) -> None:
     journal = _journal(tmp_path / "j", _INDEX, _record("q1"), _VERIFIED)
-    # Nobody compared what decides go's rankings here.
-    assert load_resume_state(journal, _SETTINGS, {"py": "built"}) == ResumeState()
+    # It was measured from scratch under the other's name, and overwrote the other's answers.
+    with pytest.raises(UsageError, match="other settings: systems was go, is py"):
+        load_resume_state(journal, _SETTINGS, {"py": "built"})
+    joined = load_resume_state(journal, _SETTINGS, {"go": "built", "py": "built"})
+    assert joined == load_resume_state(journal, _SETTINGS, {"go": "built"})
     state = load_resume_state(journal, _SETTINGS, {"go": "built"})
     again = _journal(tmp_path / "again", *state.records())
     assert load_resume_state(again, _SETTINGS, {"go": "built"}) == state
@@ -568,7 +569,7 @@ def test_resume_drops_measurements_of_systems_that_are_not_in_the_bench(
     ("settings", "systems", "named"),
     [
         ({"ks": [5, 10]}, {"go": "built"}, "ks"),
-        ({"content_sha256": "other"}, {"go": "built"}, "content_sha256"),
+        ({"content_sha256": "other"}, {"go": "built"}, "content was 0, is other"),
         ({}, {"go": "built anew"}, "systems.go"),
         # A system of that name hid the setting.
         ({"ks": [5, 10]}, {"ks": "built"}, "ks"),
