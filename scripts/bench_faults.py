@@ -27,7 +27,7 @@ _SHARE = 100
 
 def _fooled(seed: int) -> list[str]:
     configure_logs("error")
-    folder = Path(tempfile.mkdtemp(prefix="memconform-faults-"))
+    folder = Path(tempfile.mkdtemp(prefix="faults-"))
     try:
         return asyncio.run(fooled(seed, _SHARE, folder))
     finally:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from memconform.bench.records import BenchReport
 from memconform.bench.wmb.records import LostQuestion, WmbRun, WmbScore
 from memconform.datasets.wmb_names import FALSE_MEMORY
 from memconform.printing.plurals import listed, plural
+from memconform.reports.bench_notes import behaviour_table
 from memconform.reports.console import table_console
 from memconform.reports.fitted_table import fitting_table
 from memconform.reports.rates import NO_FIGURE, NOT_MEASURED, format_bounds
@@ -24,8 +26,8 @@ _WIDE = 110
 _INDEXES: Mapping[str, str] = {"isolated": "one index", "category": "an index a category"}
 
 
-def show_run(run: WmbRun, *, quiet: bool = False) -> None:
-    """Print to standard error how long it took, and what was not measured."""
+def show_run(run: WmbRun, report: BenchReport, *, quiet: bool = False) -> None:
+    """Print to standard error how long it took, what a system was seen to do, and what was lost."""
     console = table_console(stderr=True)
     if not quiet:
         if run.ingest_s is not None:
@@ -33,6 +35,8 @@ def show_run(run: WmbRun, *, quiet: bool = False) -> None:
             console.print(f"{run.system}: {stored} stored in {run.ingest_s:.1f} s")
         if (latency := run.latency_ms) is not None:
             console.print(f"latency: p50 {latency.p50:.0f} ms, p95 {latency.p95:.0f} ms")
+        if (behaviour := behaviour_table(report)) is not None:
+            console.print(fitting_table(*behaviour, console.width, names=1)[0])
     for line in (*_incident_lines(run), *_lost_lines(run.lost)):
         console.print(line, style="bold red")
     if run.lost:

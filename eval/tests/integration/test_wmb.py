@@ -346,6 +346,7 @@ def test_a_system_behind_an_adapter_answers_both_parts(
     ended, run, rows = _run(memconform, wmb, "--system", system, *flags)
     assert ended.code == 0, ended.err
     assert (run["system"], run["index"], run["rows"]) == ("mine", index, len(_QUESTIONS))
+    assert "found by own words" in ended.err
     by_id = {row["question_id"]: row["memories_returned"] for row in rows}
     turns = by_id["daily_life.S1Situational.0"]
     assert [turn.startswith("user: ") for turn in turns] == [True, True]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memconform.bench.events import BenchFinished
+from memconform.bench.records import BenchReport
 from memconform.bench.schedule import execute_bench
 from memconform.bench.system import BASELINES, System
 from memconform.bench.wmb.adapter import TemplateSystem, require_adapter
@@ -119,10 +120,10 @@ async def _run(options: WmbRunOptions) -> ExitCode:
         parts=part,
         index="category" if options.adapter is not None else options.index or "isolated",
     )
-    return _finish(options, bench.folder, written)
+    return _finish(options, bench.folder, written, finished.report)
 
 
-def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun) -> ExitCode:
+def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun, bench: BenchReport) -> ExitCode:
     answers = folder.path / ANSWERS
     if options.answers is not None:
         copy = Path(options.answers)
@@ -132,7 +133,7 @@ def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun) -> ExitCode:
                     # A sink wrote it.
                     sink.write_masked(Masked(line))
         answers = copy
-    show_run(run, quiet=options.quiet)
+    show_run(run, bench, quiet=options.quiet)
     echo(f"{run_banner(run)} -> {answers}", err=options.json_file == "-")
     if options.json_file is not None:
         with json_target(options.json_file) as report:
