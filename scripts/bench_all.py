@@ -19,6 +19,7 @@ from reporting import TABLE_VARIABLE, line
 _SCRIPTS = Path(__file__).resolve().parent
 _ALL = (
     "bench.py",
+    "bench_daemons.py",
     "bench_jeffs_brain.py",
     "bench_conform.py",
     "bench_datasets.py",

@@ -185,18 +185,18 @@ def _systems_tables(checkout: Path) -> list[Table]:
         for kind, table in zip(("behaviour", "bm25"), system_tables(report), strict=True):
             lines = markdown_table(*table)
             found.append(Table(page, f"systems-{name}-{kind}", "\n".join([*lines, ""])))
-    stated = _read(checkout / PUBLISHED / "stated.json")["rows"]
-    found.append(Table(page, "systems-stated", _stated_table(stated)))
+    stated = _read(checkout / PUBLISHED / "stated.json")
+    found.append(Table(page, "systems-stated", _stated_table(**stated)))
     turns = _report(folder / "locomo-turn.json", BenchReport)
     return [*found, Table(checkout / "README.md", "systems", _grouped_scores_table(turns))]
 
 
-def _stated_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """What the makers of systems state themselves, and where."""
+def _stated_table(rows: Sequence[Mapping[str, str]], read_at: str) -> str:
+    """What the makers of systems state themselves, and where it was read when."""
     cells = [[row["system"], row["stated"], row["of"]] for row in rows]
     sources = dict.fromkeys(f"- {row['system']}: <{row['source']}>" for row in rows)
     lines = markdown_table(["system", "stated", "of"], cells, left=range(3))
-    return "\n".join([*lines, "", *sources, ""])
+    return "\n".join([*lines, "", f"Read on {read_at}:", "", *sources, ""])
 
 
 def _grouped_scores_table(report: BenchReport) -> str:

@@ -207,7 +207,7 @@ def hits_of(result: Mapping[str, Any], tool: Mapping[str, Any]) -> list[list[Any
             raise ServerError("search: its content is not JSON, in which to find `hits`") from None
     found = at_path(whole, tool["hits"])
     if not isinstance(found, list):
-        raise ServerError(f"search: there is no list at {tool['hits']!r}: {repr(whole)[:200]}")
+        raise ServerError(f"search: no list at {tool['hits']!r} in {repr(whole)[:200]}")
     return [
         [None if tool[key] is None else at_path(each, tool[key]) for key in ("id", "text", "score")]
         for each in found
@@ -215,7 +215,7 @@ def hits_of(result: Mapping[str, Any], tool: Mapping[str, Any]) -> list[list[Any
 
 
 def at_path(value: Any, path: str) -> Any:  # noqa: ANN401 - it is JSON
-    """The value at `a.0.b`; None if there is none, the value itself for an empty path."""
+    """The value at a path such as `a.0.b`, or None; an empty path is the value itself."""
     for key in filter(None, path.split(".")):
         if isinstance(value, list) and key.isdecimal():
             value = value[int(key)] if int(key) < len(value) else None

@@ -198,14 +198,15 @@ class AdapterIndex:
         found = []
         for identifier, text, _ in hits:
             item = stored.item_of(identifier, text, items)
-            if identifier is None:
-                # A part of an own item may be what another user said as a whole.
-                is_others = item is None and text in self.sent_texts and not stored.has_part(text)
-                is_made_up = False
+            if identifier is not None:
+                is_others = identifier in self.sent_ids
+                is_foreign = identifier not in stored.texts
             else:
-                is_others = item not in stored.texts and item in self.sent_ids
-                is_made_up = item not in stored.texts and not is_others
-            if is_others or is_made_up:
+                # Of no item is a text of the system's own, unless another user's. A part of an own
+                # item may be what another user said as a whole.
+                is_others = item is None and text in self.sent_texts
+                is_foreign = is_others and not stored.has_part(text)
+            if is_foreign:
                 self.behaviour.leaks += is_others
                 what = f"the id {item!r}" if item is not None else "a text without an id"
                 owner = "was stored for another user" if is_others else "was never stored"

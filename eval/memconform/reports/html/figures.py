@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from memconform.bench.records import BenchReport
 from memconform.bench.tasks import ALL
+from memconform.reports.bench_notes import row_name
 from memconform.reports.html.charts import Chart, Spec, Value, draw
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
@@ -272,7 +273,7 @@ def _of_bench(bench: BenchReport) -> Iterator[Chart]:
                 continue
             for name, value in row.views[ALL].metrics.items():
                 if name.startswith(prefix):
-                    label = f"{row.system} {row.strategy}".strip()
+                    label = row_name(row)
                     interval = {"recall": value.value, "low": value.low, "high": value.high}
                     rows.append({"system": label, "k": int(name.removeprefix(prefix)), **interval})
         if not rows:
@@ -296,7 +297,7 @@ def _of_bench(bench: BenchReport) -> Iterator[Chart]:
         columns = {"system": "system", "k": "k", "%": "recall", "from": "low", "to": "high"}
         yield draw(title, spec, rows, columns, "Bars are 95 % intervals.")
     latencies: list[_Row] = [
-        {"system": f"{row.system} {row.strategy}".strip(), "percentile": name, "ms": value}
+        {"system": row_name(row), "percentile": name, "ms": value}
         for row in bench.rows
         if row.latency is not None
         for name, value in row.latency.answer.model_dump().items()
@@ -325,7 +326,7 @@ def quality_and_cost(bench: BenchReport) -> Chart | None:
     systems = {system.name: system for system in bench.systems}
     rows: list[_Row] = [
         {
-            "system": f"{row.system} {row.strategy}".strip(),
+            "system": row_name(row),
             "recall": row.views[ALL].metrics[metric].value,
             "ms": row.latency.answer.p50,
             "store": 1_000 / rate,
