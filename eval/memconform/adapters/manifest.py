@@ -103,6 +103,9 @@ class SystemManifest(_Table):
     """Seconds for a call of the adapter."""
     root: bool = True
     """Whether it runs as root, which Postgres does not."""
+    language_model: bool = False
+    """Whether it needs a language model to store or search. The scripted upstream has none: it
+    fills schemas and echoes messages, as rows say, and `--system all` leaves the system out."""
     upstream: SystemUpstream | None = None
 
 

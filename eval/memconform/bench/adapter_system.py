@@ -52,12 +52,16 @@ class AdapterSystem:
     scripted: bool = False
     """Whether the scripted upstream serves its models."""
     embed_model: str = ""
-    strategies: tuple[Strategy, ...] = (Strategy(None),)
     ties: str | None = None
 
     @property
     def name(self) -> str:
         return self.program.manifest.name
+
+    @property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """Its own, labelled if a stand-in takes the place of its language model."""
+        return (Strategy(None, {"model": "none"} if self.program.manifest.language_model else {}),)
 
     @property
     def identity(self) -> str:
@@ -175,9 +179,10 @@ class _RunningAdapter:
         if self.upstream:
             counts = await read_counts(self.upstream)
             # An earlier sum would lack the calls of this index.
-            self.behaviour.model_calls = (
-                None if counts is None else sum(int(counts[kind]) for kind in get_args(Kind))
-            )
+            self.behaviour.model_calls = self.behaviour.stand_ins = None
+            if counts is not None:
+                self.behaviour.model_calls = sum(int(counts[kind]) for kind in get_args(Kind))
+                self.behaviour.stand_ins = int(counts["stand_ins"])
         # Not after an error or an interrupt: the process and its folder end with it.
         if index.first and not self.behaviour.restarted:
             await self._restart(index)

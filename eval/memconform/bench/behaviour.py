@@ -40,3 +40,6 @@ class SystemBehaviour(Record, frozen=False):
     model_calls: int | None = None
     """Requests for vectors, answers and ranks, of all that was stored and searched; null if no
     scripted upstream counted them, and in older results."""
+    stand_ins: int | None = None
+    """How many of these asked a language model for memories or for a schema, which the upstream
+    echoed or filled: no model took part."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from memconform.bench.behaviour import SystemBehaviour
 from memconform.bench.records import AboveCeiling, BenchReport, Row
 from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.client.timings import short_latencies
@@ -88,7 +89,7 @@ def behaviour_table(report: BenchReport) -> BenchTable | None:
                     *((seen.leaks, seen.probed + seen.searches), (seen.lost, seen.restarted)),
                 )
             ),
-            "-" if seen.model_calls is None else f"{seen.model_calls:,}",
+            _model_calls(seen),
             str(seen.adapter_lines),
             seen.licence,
         ]
@@ -96,6 +97,13 @@ def behaviour_table(report: BenchReport) -> BenchTable | None:
         if (seen := system.behaviour) is not None
     ]
     return (header, cells) if cells else None
+
+
+def _model_calls(seen: SystemBehaviour) -> str:
+    if seen.model_calls is None:
+        return "-"
+    shown = f"{seen.model_calls:,}"
+    return f"{shown}, {seen.stand_ins:,} by no model" if seen.stand_ins else shown
 
 
 def bm25_table(report: BenchReport) -> BenchTable | None:

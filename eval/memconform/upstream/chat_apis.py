@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from memconform.upstream.schema_filler import WantedSchema, find_schema
 from memconform.upstream.script import TokenUsage
 
 Body = dict[str, Any]
@@ -20,12 +21,19 @@ class Dialect(Protocol):
         """The system message and the user messages; raises BadRequestError if there are none."""
         ...
 
+    def wanted_schema(self, body: Body) -> WantedSchema | None:
+        """The schema that the reply must have, in a tool that must be called or as its text."""
+        ...
+
     def opening(self, model: str, usage: TokenUsage) -> bytes: ...
     def delta(self, model: str, text: str) -> bytes: ...
     def closing(self, model: str, usage: TokenUsage, request: Body) -> bytes: ...
     def error(self, message: str) -> bytes: ...
     def bad_json(self) -> bytes: ...
-    def whole(self, model: str, text: str, usage: TokenUsage) -> Body: ...
+    def whole(self, model: str, text: str, usage: TokenUsage, tool: str = "") -> Body:
+        """A whole answer; with `tool`, a call of it whose arguments are `text`."""
+        ...
+
     def problem(self, status: int, message: str, error_code: str = "") -> Body: ...
 
 
@@ -61,6 +69,28 @@ def _users(messages: Sequence[Body]) -> list[str]:
     return users
 
 
+def _tools(body: Body) -> list[Body]:
+    """The tools of a request of which one must be called."""
+    if body.get("stream") is True:
+        raise BadRequestError("stream: the call of a tool is not streamed here")
+    tools = body.get("tools")
+    return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+
+
+def _forced(tools: Sequence[Body], name: object, key: str) -> WantedSchema | None:
+    """The tool that must be called: the one of that name, otherwise the first."""
+    for tool in tools:
+        if name in (None, tool.get("name")):
+            return _wanted(tool.get(key), str(tool.get("name", "")))
+    raise BadRequestError("tool_choice: no such tool is in `tools`")
+
+
+def _wanted(schema: object, tool: str = "") -> WantedSchema:
+    if not isinstance(schema, dict):
+        raise BadRequestError("the reply's schema: must be a JSON object")
+    return WantedSchema(schema, tool)
+
+
 class OpenAI:
     """OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat)."""
 
@@ -68,6 +98,21 @@ class OpenAI:
         messages = _messages(body)
         system = [m for m in messages if m.get("role") in ("system", "developer")]
         return "\n".join(_text(m.get("content")) for m in system), _users(messages)
+
+    def wanted_schema(self, body: Body) -> WantedSchema | None:
+        wanted = body.get("response_format")
+        if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
+            return _wanted((wanted.get("json_schema") or {}).get("schema"))
+        choice = body.get("tool_choice")
+        if isinstance(choice, dict) or choice == "required":
+            function = choice.get("function") if isinstance(choice, dict) else None
+            tools = [tool.get("function") or {} for tool in _tools(body)]
+            return _forced(tools, (function or {}).get("name"), "parameters")
+        if isinstance(wanted, dict) and wanted.get("type") == "json_object":
+            for message in reversed(_messages(body)):
+                if (schema := find_schema(_text(message.get("content")))) is not None:
+                    return WantedSchema(schema)
+        return None
 
     def _chunk(self, model: str, choices: list[Body], **more: object) -> bytes:
         return _frame(
@@ -103,14 +148,20 @@ class OpenAI:
     def bad_json(self) -> bytes:
         return b'data: {"choices": [{"delta": {"content"\n\n'
 
-    def whole(self, model: str, text: str, usage: TokenUsage) -> Body:
-        message = {"role": "assistant", "content": text}
+    def whole(self, model: str, text: str, usage: TokenUsage, tool: str = "") -> Body:
+        message: Body = {"role": "assistant", "content": text}
+        if tool:
+            function = {"name": tool, "arguments": text}
+            calls = [{"id": "call_scripted", "type": "function", "function": function}]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
         return {
             "id": "chatcmpl-scripted",
             "object": "chat.completion",
             "created": 0,
             "model": model,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
+            ],
             "usage": _openai_usage(usage),
         }
 
@@ -142,6 +193,12 @@ class Anthropic:
         if not isinstance(body.get("max_tokens"), int):
             raise BadRequestError("max_tokens: must be an integer")
         return _text(body.get("system", "")), _users(_messages(body))
+
+    def wanted_schema(self, body: Body) -> WantedSchema | None:
+        choice = body.get("tool_choice")
+        if not isinstance(choice, dict) or choice.get("type") not in ("tool", "any"):
+            return None
+        return _forced(_tools(body), choice.get("name"), "input_schema")
 
     def _message(self, model: str, content: list[Body], stop: str | None, usage: Body) -> Body:
         return {
@@ -194,9 +251,12 @@ class Anthropic:
     def bad_json(self) -> bytes:
         return b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
-    def whole(self, model: str, text: str, usage: TokenUsage) -> Body:
+    def whole(self, model: str, text: str, usage: TokenUsage, tool: str = "") -> Body:
         tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
-        return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
+        if not tool:
+            return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
+        block = {"type": "tool_use", "id": "toolu_scripted", "name": tool}
+        return self._message(model, [block | {"input": json.loads(text)}], "tool_use", tokens)
 
     def problem(self, status: int, message: str, error_code: str = "") -> Body:
         del error_code  # Anthropic's errors have a type and a message only.

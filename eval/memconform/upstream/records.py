@@ -60,6 +60,8 @@ class RequestCounts:
     rerank: int = 0
     answers: int = 0
     """Chats that ask for an answer, neither for scores, a verdict nor facts."""
+    stand_ins: int = 0
+    """Chats whose schema was filled, or whose messages were echoed, in place of a model."""
     refused: int = 0
     """Chats whose prompt the reader cannot read."""
     last_refusal: str = ""

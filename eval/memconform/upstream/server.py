@@ -33,6 +33,7 @@ from memconform.upstream.request_bodies import (
     read_body,
     read_script,
 )
+from memconform.upstream.schema_filler import WantedSchema, stand_in
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
 from memconform.upstream.search_agent import is_searching, next_reply
 from memconform.upstream.vector_apis import embeddings, ollama_embeddings, rerank
@@ -132,9 +133,8 @@ class ScriptedUpstream:
             try:
                 recorded, body, reply = await self._record("chat", request)
                 system, users = dialect.prompt(body)
-                if not (is_judging(system) or wants_scores(system) or is_extracting(system, users)):
-                    self._records.counts.answers += 1
-                default = await _default_text(reply, system, users)
+                wanted = dialect.wanted_schema(body)
+                default = await self._default_text(reply, system, users, wanted)
             except BadRequestError as error:
                 return _error_response(dialect, error, recorded)
             except UnreadablePromptError as error:
@@ -142,12 +142,35 @@ class ScriptedUpstream:
                 return _error_response(dialect, error, recorded, error_code=error.code)
             except BodyTooLargeError as error:
                 return _error_response(dialect, str(error), None, 413)
-            chat = _Chat(dialect, recorded, body, reply, default)
+            tool = "" if wanted is None or reply.replaces_text else wanted.tool
+            chat = _Chat(dialect, recorded, body, reply, default=default, tool=tool)
             if body.get("stream") is True and reply.status == 200:
                 return await _stream_response(request, recorded, reply, chat.stream())
             return await _body_response(request, recorded, reply, chat.whole(), dialect)
 
         return handle
+
+    async def _default_text(
+        self, reply: Reply, system: str, users: Sequence[str], wanted: WantedSchema | None
+    ) -> str:
+        """The text of an answer, as far as the script leaves it open; counts what was asked.
+
+        Raises:
+            UnreadablePromptError: if the answer depends on a prompt that has no recognized
+                structure.
+        """
+        counts = self._records.counts
+        is_call = wanted is not None and wanted.tool != ""
+        if is_judging(system) and not is_call:
+            return judge(users[-1])
+        if is_extracting(system, users) and not is_call:
+            return extractor_reply(users)
+        if (text := stand_in(users, wanted)) is not None:
+            counts.stand_ins += 1
+            return text
+        if not wants_scores(system):
+            counts.answers += 1
+        return await _answer(reply, system, users)
 
     def _plain(
         self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[Any]]
@@ -178,12 +201,15 @@ class _Chat:
         recorded: RecordedRequest,
         body: dict[str, Any],
         reply: Reply,
+        *,
         default: str,
+        tool: str,
     ) -> None:
         self._dialect = dialect
         self._recorded = recorded
         self._body = body
         self._reply = reply
+        self._tool = tool
         self._model = str(body.get("model", ""))
         text = default if reply.text is None else reply.text
         self._deltas = _WORD.findall(text) if reply.deltas is None else reply.deltas
@@ -192,7 +218,7 @@ class _Chat:
         self._usage = reply.usage or TokenUsage(input=prompt_words, output=len(self._deltas))
 
     def whole(self) -> dict[str, Any]:
-        return self._dialect.whole(self._model, "".join(self._deltas), self._usage)
+        return self._dialect.whole(self._model, "".join(self._deltas), self._usage, self._tool)
 
     async def stream(self) -> AsyncIterator[bytes]:
         reply, dialect = self._reply, self._dialect
@@ -219,18 +245,10 @@ class _Chat:
                 return
 
 
-async def _default_text(reply: Reply, system: str, users: Sequence[str]) -> str:
-    """The text of an answer, as far as the script leaves it open.
-
-    Raises:
-        UnreadablePromptError: if the answer depends on a prompt that has no recognized structure.
-    """
-    if is_judging(system):
-        return judge(users[-1])
+async def _answer(reply: Reply, system: str, users: Sequence[str]) -> str:
+    """The agent's or the reader's reply. Raises as `_default_text`."""
     if is_searching(system, users):
         return next_reply(users)
-    if is_extracting(system, users):
-        return extractor_reply(users)
     try:
         if sum(map(len, users)) + len(system) > _LONG_PROMPT:
             return await asyncio.to_thread(complete, system, users)

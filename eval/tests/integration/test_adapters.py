@@ -44,6 +44,7 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
         "restarted": 5,
         "lost": 0,
         "model_calls": None,
+        "stand_ins": None,
         "adapter_lines": 30,
         "licence": "MIT",
     }
@@ -57,6 +58,29 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
     assert "equal scores by the reversed argsort: flat-bm25\n" in ended.err
     [log] = ended.folder.glob("results/runs/*/mine/adapter.log")
     assert not list(log.parent.glob("state*"))
+
+
+_ASKS_FOR_MEMORIES = """
+import json
+from urllib.request import Request, urlopen
+prompt = "## New Messages\\nuser: a box\\n\\n## Observation Date\\n"
+body = json.dumps({"messages": [{"role": "user", "content": prompt}]})
+for _ in items:
+    urlopen(Request(os.environ["MODELS"], body.encode(), {"Content-Type": "application/json"}))
+"""
+
+
+def test_calls_that_no_model_answered_are_counted(memconform: Call, workspace: Path) -> None:
+    table = '[upstream.scripted]\nMODELS = "{upstream}/v1/chat/completions"\n'
+    asks = _ASKS_FOR_MEMORIES.strip().replace("\n", "\n    ")
+    system = write_system(workspace / "mine", store=asks, more=f"language_model = true\n{table}")
+    flags = ("--system", system, "--upstream", "scripted", "--json", "report.json")
+    ended = memconform("bench", "--suite", "file", "--data", write_boxes(workspace), *flags)
+    assert ended.code == 0, ended.err
+    [seen] = json.loads((workspace / "report.json").read_text())["systems"]
+    assert (seen["behaviour"]["model_calls"], seen["behaviour"]["stand_ins"]) == (12, 12)
+    assert "12, 12 by no model" in ended.err
+    assert "model=none" in ended.err
 
 
 _LIGHT = ("faiss", "qdrant")

@@ -1,4 +1,4 @@
-"""mem0 with `infer=False`: what is stored is the text itself."""
+"""mem0; with the setting `infer`, what a model makes of each text, otherwise the text itself."""
 
 import json
 import urllib.request
@@ -7,7 +7,8 @@ from mem0 import Memory
 
 
 def start(folder, settings):
-    global _memory
+    global _memory, _infer
+    _infer = settings.get("infer") == "true"
     body = json.dumps({"model": settings["model"], "input": ["dimensions"]}).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(settings["url"] + "/embeddings", body, headers)
@@ -26,7 +27,7 @@ def start(folder, settings):
 
 def store(user, items):
     for item in items:
-        _memory.add(item.text, user_id=user, metadata={"item": item.id}, infer=False)
+        _memory.add(item.text, user_id=user, metadata={"item": item.id}, infer=_infer)
 
 
 def search(user, query, k):

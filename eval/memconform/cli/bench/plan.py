@@ -96,7 +96,7 @@ async def plan_bench(
     benchmark = _benchmark(options)
     _add_keys(options, benchmark)
     logs = read_logs(options)
-    programs = find_adapters(options)
+    programs = find_adapters(options, progress)
     selection = _selection(options)
     chosen = None
     if options.index == "category":

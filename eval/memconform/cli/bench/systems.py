@@ -73,8 +73,10 @@ def open_baselines(
     ]
 
 
-def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
+def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProgram]:
     """The systems of `--system` that have an adapter.
+
+    `all` leaves out those that need a language model, with a notice.
 
     Raises:
         UsageError: `unknown_system`, `no_embedder`, `one_name_twice`, `bad_option`, or as
@@ -83,31 +85,15 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
     known = known_systems(working_folder())
     reserved = _reserved_names() if options.system else {}
     programs: list[AdapterProgram] = []
+    left_out: list[str] = []
     for reference in options.system:
         if reference in BASELINES:
             continue
-        path = Path(reference)
-        if reference == ALL:
-            paths = list(known.values())
-            if not paths:
-                raise UsageError(
-                    "there is no sdks/adapters here, whose systems are `all`",
-                    code="unknown_system",
-                    hint="run it in a checkout of memconform, or give the path of a system.toml",
-                )
-        elif reference in known:
-            paths = [known[reference]]
-        elif path.exists():
-            paths = [path]
-        else:
-            names = (ALL, *BASELINES, *known)
-            raise UsageError(
-                f"no system {reference!r}",
-                code="unknown_system",
-                hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
-            )
-        for each in paths:
+        for each in _manifests(reference, known):
             program = load_system(each)
+            if reference == ALL and program.manifest.language_model:
+                left_out.append(program.name)
+                continue
             if any(program.is_same(other) for other in programs):
                 continue
             if (owner := reserved.get(program.name)) is not None:
@@ -120,6 +106,9 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             program.require_services(
                 scripted=options.upstream == "scripted", embed_model=options.embed_model or ""
             )
+    named = {program.name for program in programs}
+    if unnamed := [name for name in left_out if name not in named]:
+        progress(f"left out of `all`, for want of a language model: {', '.join(unnamed)}")
     if programs and options.events is not None:
         raise UsageError(
             "--events restricts what is searched for a question, which no adapter can do",
@@ -127,6 +116,28 @@ def find_adapters(options: BenchOptions) -> list[AdapterProgram]:
             hint="omit it, or --system",
         )
     return programs
+
+
+def _manifests(reference: str, known: Mapping[str, Path]) -> list[Path]:
+    """What a `--system` means. Raises UsageError `unknown_system`."""
+    if reference == ALL:
+        if not known:
+            raise UsageError(
+                "there is no sdks/adapters here, whose systems are `all`",
+                code="unknown_system",
+                hint="run it in a checkout of memconform, or give the path of a system.toml",
+            )
+        return list(known.values())
+    if reference in known:
+        return [known[reference]]
+    if not Path(reference).exists():
+        names = (ALL, *BASELINES, *known)
+        raise UsageError(
+            f"no system {reference!r}",
+            code="unknown_system",
+            hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
+        )
+    return [Path(reference)]
 
 
 async def install_adapters(

@@ -514,6 +514,24 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
     assert _bench(tmp_path, "--system", "all").code == 2
 
 
+def test_a_system_without_its_language_model_is_labelled_and_not_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = write_system(tmp_path / "one")
+    other = write_system(tmp_path / "other", more="language_model = true\n")
+    manifest = other / "system.toml"
+    manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
+    known = {"mine": one / "system.toml", "other": manifest}
+    monkeypatch.setattr("memconform.cli.bench.systems.known_systems", lambda _: known)
+    ended = _bench(tmp_path, "--system", "all")
+    assert "left out of `all`, for want of a language model: other\n" in ended.err
+    assert [row["system"] for row in ended.report["rows"]] == ["mine"]
+    named = _bench(tmp_path, "--system", "all", "--system", "other")
+    assert "left out" not in named.err
+    strategies = {row["system"]: row["strategy"] for row in named.report["rows"]}
+    assert strategies == {"mine": "", "other": "model=none"}
+
+
 def test_a_system_finds_no_settings_in_the_users_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
