@@ -311,7 +311,7 @@ def main() -> None:
     for name, figures in measured.items():
         _publish(name, figures)
         folder, _, bench = name.partition("/")
-        if bench in _SYSTEMS:
+        if folder == "systems" and bench in _SYSTEMS:
             draw_systems(bench)
     update(_CHECKOUT, check=False)
 

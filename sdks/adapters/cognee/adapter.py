@@ -1,4 +1,4 @@
-"""Cognee, one dataset for each user. A hit is a chunk of text, which is an item's if it is its whole text."""
+"""Cognee, one dataset for each user. A hit is a chunk, an item's if that is the whole text."""
 
 import asyncio
 import importlib.util
@@ -24,8 +24,8 @@ def start(folder, settings):
     # litellm, which Cognee requires, has the tokenizer that Cognee would otherwise download.
     litellm = Path(importlib.util.find_spec("litellm").origin).parent
     os.environ["TIKTOKEN_CACHE_DIR"] = str(litellm / "litellm_core_utils" / "tokenizers")
-    import cognee
-    from cognee import SearchType
+    import cognee  # noqa: PLC0415 - it reads the variables
+    from cognee import SearchType  # noqa: PLC0415
 
 
 def store(user, items):

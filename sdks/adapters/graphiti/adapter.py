@@ -1,4 +1,4 @@
-"""Graphiti, one Kuzu database for each user. A hit is an item whose episode a fact was taken from."""
+"""Graphiti, one Kuzu database for each user. A hit is an item that a fact was taken from."""
 
 import asyncio
 import hashlib
