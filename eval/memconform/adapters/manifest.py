@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ from memconform.daemons.manifest import (
     require_no_faults,
 )
 from memconform.daemons.sdk_runner import Progress
-from memconform.errors import DaemonError, UsageError
+from memconform.errors import DaemonError, UsageError, nearest
 from memconform.validation_faults import require_placeholders
 
 MANIFEST: Kind = "system.toml"
@@ -260,6 +260,37 @@ def known_systems(folder: Path) -> dict[str, Path]:
     """Manifests by name, from `sdks/adapters/*/system.toml` of the checkout."""
     manifests = sorted((sdks_folder(folder) / "adapters").glob(f"*/{MANIFEST}"))
     return {path.parent.name: path for path in manifests}
+
+
+def find_systems(
+    reference: str, folder: Path, *, every: str = "all", also: Sequence[str] = ()
+) -> list[Path]:
+    """The manifests that a `--system` means: a name, a path, or `every` known one.
+
+    `also` are names that an error suggests, too.
+
+    Raises:
+        UsageError: `unknown_system`.
+    """
+    known = known_systems(folder)
+    if reference == every:
+        if not known:
+            raise UsageError(
+                f"there is no sdks/adapters here, whose systems are `{every}`",
+                code="unknown_system",
+                hint="run it in a checkout of memconform, or give the path of a system.toml",
+            )
+        return list(known.values())
+    if reference in known:
+        return [known[reference]]
+    if not Path(reference).exists():
+        names = (every, *also, *known)
+        raise UsageError(
+            f"no system {reference!r}",
+            code="unknown_system",
+            hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
+        )
+    return [Path(reference)]
 
 
 def load_system(path: Path) -> AdapterProgram:

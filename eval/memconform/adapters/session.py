@@ -5,10 +5,25 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from memconform.adapters.connection import AdapterConnection, adapter_process
+from memconform.adapters.manifest import AdapterProgram, filled
+from memconform.daemons.environment import BASE, shell_variables
 from memconform.daemons.resources import Sampler
+
+BATCH = 50
+"""Items of one call of `store`."""
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "ANONYMIZED_TELEMETRY": "False",
+    # Nothing listens there: what a system sends elsewhere than to this machine fails at once.
+    **dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    ),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1"),
+}
 
 
 @dataclass(slots=True)
@@ -30,6 +45,34 @@ class AdapterSession:
     connection: AdapterConnection = field(init=False)
     sampler: Sampler = field(init=False)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
+
+    @classmethod
+    def of(
+        cls, program: AdapterProgram, python: str, folder: Path, *, upstream: str, embed_model: str
+    ) -> Self:
+        """The session of a program in a folder, which gets its log and its state.
+
+        Args:
+            program: the adapter.
+            python: its interpreter.
+            folder: an existing folder.
+            upstream: address of the scripted upstream; empty without one.
+            embed_model: name of the upstream's embedding model; empty without one.
+        """
+        manifest, state = program.manifest, folder / "state"
+        state.mkdir(exist_ok=True)
+        placeholders = {"upstream": upstream, "embed_model": embed_model}
+        variables = filled(program.variables(scripted=bool(upstream)), placeholders)
+        return cls(
+            python=python,
+            form=program.form,
+            command=program.command(python),
+            log=folder / "adapter.log",
+            state=state,
+            env=shell_variables([*BASE]) | _OFFLINE | {"HOME": str(state.absolute())} | variables,
+            settings=filled(manifest.settings, placeholders),
+            limit=manifest.timeout_s,
+        )
 
     async def call(self, verb: str, *arguments: object) -> dict[str, Any]:
         """Make one call. Raises as `AdapterConnection.call`."""

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from memconform.adapters.manifest import AdapterProgram, filled
-from memconform.adapters.session import AdapterSession
+from memconform.adapters.manifest import AdapterProgram
+from memconform.adapters.session import BATCH, AdapterSession
 from memconform.bench.adapter_index import AdapterIndex, StoredHaystack, unique_id
 from memconform.bench.behaviour import SystemBehaviour
 from memconform.bench.daemon_system import size_of_folder
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, RunningSystem
-from memconform.daemons.environment import BASE, shell_variables
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.time_phrases import to_date_time, to_rfc3339
@@ -25,19 +24,6 @@ from memconform.errors import DaemonError
 from memconform.storage.folders import DaemonFolder
 from memconform.upstream.prompt_watch import read_counts
 from memconform.upstream.script import Kind
-
-_BATCH = 50
-"""Items of one call of `store`."""
-_OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "ANONYMIZED_TELEMETRY": "False",
-    # Nothing listens there: what a system sends elsewhere than to this machine fails at once.
-    **dict.fromkeys(
-        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
-    ),
-    **dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +67,17 @@ class AdapterSystem:
         """
         self.program.require_not_root()
         folder, manifest = DaemonFolder(self.folder), self.program.manifest
-        state = folder.path / "state"
-        state.mkdir()
         async with AsyncExitStack() as stack:
             stack.callback(folder.drop_state)
             address = ""
             if self.scripted:
                 opening = scripted_upstream(folder.upstream, self.run_id)
                 address = (await stack.enter_async_context(opening)).base_url
-            placeholders = {"upstream": address, "embed_model": self.embed_model}
-            env = shell_variables([*BASE]) | _OFFLINE | {"HOME": str(state.absolute())}
-            env |= filled(self.program.variables(scripted=self.scripted), placeholders)
-            session = AdapterSession(
-                python=self.python,
-                form=self.program.form,
-                command=await asyncio.to_thread(self.program.command, self.python),
-                log=folder.path / "adapter.log",
-                state=state,
-                env=env,
-                settings=filled(manifest.settings, placeholders),
-                limit=manifest.timeout_s,
+            session = await asyncio.to_thread(
+                AdapterSession.of,
+                *(self.program, self.python, folder.path),
+                upstream=address,
+                embed_model=self.embed_model,
             )
             await stack.enter_async_context(session.run())
             behaviour = SystemBehaviour(adapter_lines=self.program.lines, licence=manifest.licence)
@@ -145,8 +122,8 @@ class _RunningAdapter:
         for haystack in haystacks:
             items = [item for item in haystack.items if item.text.strip()]
             started = time.perf_counter()
-            for start in range(0, len(items), _BATCH):
-                rows = [_row(haystack.id, item) for item in items[start : start + _BATCH]]
+            for start in range(0, len(items), BATCH):
+                rows = [_row(haystack.id, item) for item in items[start : start + BATCH]]
                 await self.session.call("store", haystack.id, rows)
             await self.session.call("finish", haystack.id)
             took += time.perf_counter() - started

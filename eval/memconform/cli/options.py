@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -73,6 +73,25 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
         return sdk(no_skip(command))
 
     return decorated
+
+
+SYSTEM = "system:"
+"""Begins the reference of a memory system among those of SDKs."""
+
+system = option(
+    "--system",
+    group=DAEMONS,
+    multiple=True,
+    type=REFERENCE,
+    metavar="NAME|PATH",
+    help="Memory system behind an adapter, by its name or the path of a system.toml"
+    " (docs/SYSTEMS.md). May be given several times.",
+)
+
+
+def subjects(sdks: Iterable[str], systems: Iterable[str]) -> tuple[str, ...]:
+    """The references of what `--sdk` and `--system` name, in this order."""
+    return (*sdks, *(f"{SYSTEM}{name}" for name in systems))
 
 
 def floors(*, unless_given: str, group: str = SCORING) -> Callable[[_Command], _Command]:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from memconform.cli.options import SYSTEM
+from memconform.daemons import discovery
 from memconform.daemons.availability import SkippedSdk, build_all
-from memconform.daemons.discovery import find_runner, known_sdks, working_folder
+from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import UsageError
 from memconform.printing.output import echo
@@ -14,6 +16,27 @@ ALL = "all"
 UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
 OF_ONE_SDK = (*UNCLAIMED, "no_real_upstream", "manifest_invalid")
 """Codes that say nothing against the other SDKs of a command."""
+
+
+def find_runner(reference: str, folder: Path) -> SdkRunner:
+    """The runner of an SDK, or of a memory system that `--system` names.
+
+    Raises:
+        UsageError: as `discovery.find_runner`, `find_systems` and `load_system`.
+    """
+    if not reference.startswith(SYSTEM):
+        return discovery.find_runner(reference, folder)
+    from memconform.adapters.manifest import find_systems  # noqa: PLC0415 - for systems alone
+    from memconform.adapters.system_runner import SystemRunner  # noqa: PLC0415
+
+    name = reference.removeprefix(SYSTEM)
+    if name == ALL:
+        raise UsageError(
+            "--system all selects several, and here each is named",
+            code="bad_option",
+            hint="give --system once for each; memconform bench takes all",
+        )
+    return SystemRunner.of(find_systems(name, folder)[0])
 
 
 async def build_sdks(

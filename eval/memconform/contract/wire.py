@@ -11,6 +11,7 @@ from memconform.contract.names import CONTRACT_VERSION, Mode, Profile, RankBy
 
 __all__ = [
     "CONTRACT_VERSION",
+    "OWN",
     "UNCONFIRMED",
     "Closed",
     "JsonValue",
@@ -80,6 +81,10 @@ class _MayBeUnknown:
 
 UNCONFIRMED = "unconfirmed"
 """What reports and results say of a mode that no trace confirms."""
+
+
+OWN = "own"
+"""What they say of the one way in which a memory system searches."""
 
 
 def mode_name(mode: Mode | None) -> str:

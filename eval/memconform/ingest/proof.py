@@ -11,8 +11,9 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import ContractViolatedError
+from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.core import DEEPEST, SearchRequest, SearchResponse
+from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
@@ -44,6 +45,9 @@ _UNFILTERED = 64
 _RANDOM_UNFILTERED = 3
 """Further documents, drawn from all, that it probes without a filter."""
 _SHOWN = 3
+_OBSERVED = 300
+"""Documents searched for by their own words in an index of which nothing is demanded."""
+_OBSERVED_DEPTH = 10
 
 
 class IndexProver:
@@ -115,6 +119,35 @@ class IndexProver:
             modes=[leg.value for leg in self.legs],
             share=(1 - CONFIDENCE) ** (1 / found) if sampled and found else None,
             confidence=CONFIDENCE if sampled and found else None,
+        )
+
+    async def observe(self) -> ProofRecord:
+        """Count how many of up to _OBSERVED random documents are found by their own words.
+
+        For a system that promises nothing: it may rank approximately, or drop what it takes for a
+        duplicate. A search that fails has found nothing.
+
+        Raises:
+            CallError: if every search failed.
+        """
+        paths = self._documents.paths
+        sample = self._rng.sample(paths, min(_OBSERVED, len(paths)))
+        texts = {path: searchable_text(self._documents.document(path)) for path in sample}
+        queries = {path: long_query(text) for path, text in texts.items() if terms(text)}
+        found, failures = 0, []
+        for path, query in queries.items():
+            try:
+                found += await self._probe.ranks(path, query, self.legs[0], _OBSERVED_DEPTH)
+            except CallError as error:
+                failures.append(error)
+        if failures and len(failures) == len(queries):
+            raise failures[-1]
+        return ProofRecord(
+            documents=found,
+            of=len(queries),
+            without_words=len(sample) - len(queries),
+            modes=[self.legs[0].value],
+            promised=False,
         )
 
     async def prove_some(self, count: int, extra: Iterable[str] = ()) -> None:

@@ -22,12 +22,16 @@ class ProofRecord(Record):
     """Lower bound of the searchable share, from a random sample; null if all were proven."""
     confidence: float | None = None
     """Confidence of that bound."""
+    promised: bool = True
+    """Whether the daemon promises that each is found; otherwise `documents` is what was seen."""
     after_ms: float | None = None
     """Milliseconds from the last document until the attempt began that found them; null if that was
     the first attempt."""
 
     def describe(self) -> str:
         """A phrase for people: `all 212 documents proven searchable`, or what a sample proves."""
+        if not self.promised:
+            return f"{self.documents:,} of {self.of:,} documents found by their own words"
         modes = f" ({', '.join(self.modes)})" if self.modes else ""
         modes += "" if self.after_ms is None else f", after {self.after_ms / 1e3:.3g} s"
         if self.share is None:

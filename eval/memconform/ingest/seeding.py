@@ -5,7 +5,7 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -28,7 +28,7 @@ from memconform.ingest.documents import Corpus, Document, batches
 from memconform.ingest.indexing_time import SYSTEM_CLOCK, Clock, IndexingTime
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.proof import IndexProver
-from memconform.ingest.provable_modes import find_legs, honours_filters, matching_queries
+from memconform.ingest.provable_modes import Legs, find_legs, honours_filters, matching_queries
 from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
 
@@ -114,7 +114,7 @@ async def filled_brain(
     # A faulty corpus fails at its first document, before anything is deleted.
     documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
-    with IngestedDocuments() as ingested:
+    with IngestedDocuments(is_exact=runner.has_contract) as ingested:
         yield await _Seeder(client, runner, daemon, brain, ingested, clock).fill(documents)
 
 
@@ -131,7 +131,7 @@ async def adopted_brain(
         DaemonError: if the brain does not exist (`seed_failed`), or has another number of documents
             (`index_incomplete`).
     """
-    with IngestedDocuments() as ingested:
+    with IngestedDocuments(is_exact=runner.has_contract) as ingested:
         for document in corpus.documents():
             ingested.add(document, None)
         yield await _Seeder(client, runner, daemon, brain, ingested).adopt()
@@ -320,8 +320,10 @@ class _Seeder:
         """Prove the index in those legs of `modes` that are not `proven`.
 
         A daemon that does not say what is pending, or whose sdk.toml gives it time, gets that to
-        finish.
+        finish. Of one that promises nothing, it is only observed what it finds.
         """
+        if not self.runner.has_contract:
+            return await self._observe(filled, modes)
         known: Brain | None = filled.counts
 
         async def attempt(is_last: bool) -> tuple[Brain, IndexProver, ProofRecord]:  # noqa: FBT001 - as `repeat` calls it
@@ -348,6 +350,14 @@ class _Seeder:
         if began is not None:
             proof = proof.model_copy(update={"after_ms": began * 1e3})
         return _Proof(counts, prover, proof, took)
+
+    async def _observe(self, filled: FilledBrain, modes: Sequence[Mode]) -> _Proof:
+        """See what is found of a daemon that promises nothing; raises as `IndexProver.observe`."""
+        prover = IndexProver(
+            self.client, self.brain, self.ingested, Legs(tuple(modes[:1]), None),
+            filters=False, counted=False,
+        )  # fmt: skip
+        return _Proof(filled.counts, prover, await prover.observe(), filled.settled_after)
 
 
 async def _ingest(

@@ -130,6 +130,7 @@ class OpenBrain:
             DaemonError: if one is not found, or the daemon died, which its session's monitor says.
         """
         session = self.session
+        proving = proving and self.runner.has_contract
         seeded = await _monitored(session, self.filled.prove([mode]))
         verifier = IndexVerifier(
             session.client, session.daemon, seeded.counts, seeded, session.version, proving

@@ -86,6 +86,9 @@ class LmeConsole(RowsProgress):
 
 def _brain(event: BrainIndexed) -> str:
     documents = plural(event.record.documents, "document", spec=",")
+    proof = event.record.proof
+    if proof is not None and not proof.promised:
+        return f"{documents} stored, {event.record.took_ms / 1e3:.1f} s; {proof.describe()}"
     return f"{documents} indexed and found, {event.record.took_ms / 1e3:.1f} s"
 
 

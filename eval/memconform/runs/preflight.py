@@ -7,7 +7,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.recorder import record_exchanges
 from memconform.contract.core import Brain, SearchRequest
-from memconform.contract.wire import UNCONFIRMED, Mode
+from memconform.contract.wire import OWN, UNCONFIRMED, Mode
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.counts import wait_until_indexed
@@ -126,7 +126,7 @@ async def verify_claims(
 
 def require_same_auto(now: tuple[Mode, ...] | None, before: Collection[str]) -> None:
     """Raise DaemonError `mode_not_served` if a resumed run served `auto` in another mode."""
-    others = sorted({*before} - {UNCONFIRMED, *(mode.value for mode in now or ())})
+    others = sorted({*before} - {OWN, UNCONFIRMED, *(mode.value for mode in now or ())})
     if now is not None and others:
         raise DaemonError(
             f"auto is served as {now[0].value}, but was served as {' and '.join(others)} in the run"

@@ -17,7 +17,7 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, keep_bodies, record_exchanges
 from memconform.client.response_shape import shape
 from memconform.contract.core import Chunk, Trace
-from memconform.contract.wire import Mode, mode_name
+from memconform.contract.wire import OWN, Mode, mode_name
 from memconform.datasets.expected_text import holds_expected
 from memconform.datasets.question import Question
 from memconform.errors import DaemonError, MemconformError
@@ -88,8 +88,10 @@ class QuestionRunner:
         advise: Callable[[CallError], str] = lambda _: "",
         reverify: bool = True,
         watch: UpstreamWatch | None = None,
+        has_contract: bool = True,
     ) -> None:
         self._settings = settings
+        self._has_contract = has_contract
         self._retrieval = settings.retrieval(verifier.counts.brain_id, auto_modes)
         self._scenario = scenario
         self._client = session.client
@@ -98,7 +100,9 @@ class QuestionRunner:
         self._bodies = BodyFiles(journal.path.parent)
         self._watch = watch
         self._monitor = session.monitor
-        self._documents = verifier.seeded.documents if verifier.seeded else None
+        # A memory system may return memories that are no document's.
+        seeded = verifier.seeded if has_contract else None
+        self._documents = seeded.documents if seeded else None
         self._judging = JudgementQueue(scorer, journal)
         self._relevant = RelevantDocuments(self._documents)
         self.answered = 0
@@ -324,11 +328,14 @@ class QuestionRunner:
         response: ScenarioResponse,
         fingerprint: WireFingerprint,
     ) -> RetrievalRecord:
+        trace = response.trace.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if not self._has_contract:
+            trace["effectiveMode"] = OWN
         return RetrievalRecord(
             row=row,
             attempt=attempt,
             id=question.id,
-            mode=mode_name(response.trace.effective_mode),
+            mode=mode_name(response.trace.effective_mode) if self._has_contract else OWN,
             ranking=[
                 RankedChunk(
                     chunk_id=chunk.chunk_id,
@@ -342,7 +349,7 @@ class QuestionRunner:
             null_chunks=response.null_chunks,
             first_hit=self._first_hit(question, response),
             seen=fingerprint,
-            trace=response.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
+            trace=trace,
             timings=CallTimings(
                 first_byte=response.timings.first_byte_ms,
                 first_event=response.timings.first_event_ms,

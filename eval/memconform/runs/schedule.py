@@ -187,6 +187,7 @@ async def _stages(
             advise=lambda error: advise(error, plan, runner),
             reverify=plan.reverify,
             watch=watch,
+            has_contract=runner.has_contract,
         )
         use = UpstreamUse(address, journal) if address else None
         if use is not None:

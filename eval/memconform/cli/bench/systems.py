@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from memconform.adapters.manifest import AdapterProgram, known_systems, load_system
+from memconform.adapters.manifest import AdapterProgram, find_systems, known_systems, load_system
 from memconform.bench.adapter_system import AdapterSystem
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.log_system import LogSystem
@@ -22,7 +22,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark
-from memconform.errors import DaemonError, UsageError, nearest
+from memconform.errors import DaemonError, UsageError
 from memconform.storage.folders import RunFolder
 
 _LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -82,14 +82,14 @@ def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProg
         UsageError: `unknown_system`, `no_embedder`, `one_name_twice`, `bad_option`, or as
             `load_system`.
     """
-    known = known_systems(working_folder())
+    folder = working_folder()
     reserved = _reserved_names() if options.system else {}
     programs: list[AdapterProgram] = []
     left_out: list[str] = []
     for reference in options.system:
         if reference in BASELINES:
             continue
-        for each in _manifests(reference, known):
+        for each in find_systems(reference, folder, every=ALL, also=BASELINES):
             program = load_system(each)
             if reference == ALL and program.manifest.language_model:
                 left_out.append(program.name)
@@ -116,28 +116,6 @@ def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProg
             hint="omit it, or --system",
         )
     return programs
-
-
-def _manifests(reference: str, known: Mapping[str, Path]) -> list[Path]:
-    """What a `--system` means. Raises UsageError `unknown_system`."""
-    if reference == ALL:
-        if not known:
-            raise UsageError(
-                "there is no sdks/adapters here, whose systems are `all`",
-                code="unknown_system",
-                hint="run it in a checkout of memconform, or give the path of a system.toml",
-            )
-        return list(known.values())
-    if reference in known:
-        return [known[reference]]
-    if not Path(reference).exists():
-        names = (ALL, *BASELINES, *known)
-        raise UsageError(
-            f"no system {reference!r}",
-            code="unknown_system",
-            hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
-        )
-    return [Path(reference)]
 
 
 async def install_adapters(

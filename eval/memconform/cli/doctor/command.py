@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from memconform.cli.commands import DAEMONS, Command, option
+from memconform.cli.commands import DAEMONS, REFERENCE, Command, option
 from memconform.cli.judge_options import judge_header
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import env, header, keep, log_level, quiet, upstream
@@ -19,6 +19,7 @@ class DoctorOptions:
     """Flags of `doctor`, under their own names."""
 
     sdk: str | None
+    system: str | None
     models: bool
     judge_header: tuple[str, ...]
     upstream: UpstreamKind
@@ -51,6 +52,13 @@ class DoctorOptions:
     " package.module:Class, or url:http://127.0.0.1:PORT[,dialect=NAME] for a running daemon.",
 )
 @option(
+    "--system",
+    group=DAEMONS,
+    type=REFERENCE,
+    metavar="NAME|PATH",
+    help="Memory system behind an adapter to test, by its name or the path of a system.toml.",
+)
+@option(
     "--models",
     group=MODELS,
     is_flag=True,
@@ -65,9 +73,9 @@ class DoctorOptions:
 @quiet
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop.
+    """Check this machine; with --sdk or --system, try that from build to stop.
 
-    Without --sdk, each line is something that a run may need; a FAIL would break one. With --sdk,
+    Without either, each line is something that a run may need; a FAIL would break one. With one,
     a failing step is shown with its cause; later steps are tried where it makes sense. With
     --models, only the services of judges and readers are checked, before the SDK if there is one.
     """

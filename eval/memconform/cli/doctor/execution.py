@@ -8,9 +8,11 @@ from pathlib import Path
 from memconform.cli.doctor.command import DoctorOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.cli.options import subjects
+from memconform.cli.sdks import find_runner
 from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
-from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.discovery import working_folder
 from memconform.daemons.limits import require_room
 from memconform.daemons.sdk_runner import Daemon
 from memconform.errors import ExitCode, gravest
@@ -38,11 +40,11 @@ def doctor(options: DoctorOptions) -> ExitCode:
 
 async def _check(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
-    if options.sdk is None and not options.models:
+    named = subjects(*(() if name is None else (name,) for name in (options.sdk, options.system)))
+    if not named and not options.models:
         return await _check_machine(options)
     codes = [await _check_models(options)] if options.models else []
-    if options.sdk is not None:
-        codes.append(await _examine(options, options.sdk, headers))
+    codes += [await _examine(options, reference, headers) for reference in named]
     return gravest(codes)
 
 
@@ -69,8 +71,8 @@ async def _check_models(options: DoctorOptions) -> ExitCode:
     return gravest(error.exit_code for error in failures)
 
 
-async def _examine(options: DoctorOptions, sdk: str, headers: dict[str, str]) -> ExitCode:
-    runner = find_runner(sdk, working_folder())
+async def _examine(options: DoctorOptions, reference: str, headers: dict[str, str]) -> ExitCode:
+    runner = find_runner(reference, working_folder())
     configure_runner(runner, options.upstream, daemon_variables(options.env))
 
     async def keep(daemon: Daemon, brain: str) -> None:

@@ -6,7 +6,7 @@ from memconform.cli.commands import DAEMONS, Command, Group, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.lme.arbitrate import arbitrate_command
 from memconform.cli.lme.options import LmeOptions, replay_options
-from memconform.cli.options import sdks
+from memconform.cli.options import sdks, system
 from memconform.errors import ExitCode
 
 _CODES = {
@@ -48,6 +48,7 @@ def command() -> None:
     help="SDK whose retrieval is measured: a known name, a path to an sdk.toml, or"
     " package.module:Class.",
 )
+@system
 @option(
     "--actor-endpoint",
     group=DAEMONS,
@@ -86,6 +87,7 @@ def run_command(**flags: object) -> ExitCode:
 )
 @replay_options
 @sdks(required=False)
+@system
 def tri_command(**flags: object) -> ExitCode:
     """Compare what SDKs retrieve, with everything else held equal.
 

@@ -23,6 +23,7 @@ from memconform.cli.lme.plan import (
 from memconform.cli.lme.ports import port_of
 from memconform.cli.lme.reports import continuation_hint, report_replay
 from memconform.cli.lme.sdks import prepare_sdks, retrieval_mode, try_session_filter
+from memconform.cli.options import subjects
 from memconform.cli.sdks import ALL
 from memconform.cli.values import request_headers
 from memconform.client.timings import Timeouts
@@ -76,6 +77,7 @@ def run(options: LmeOptions) -> ExitCode:
         UsageError: for flags, data or models that cannot be used.
         DaemonError: if the SDK cannot be built.
     """
+    options = _with_systems(options)
     if options.actor_endpoint is not None:
         if options.sdk:
             raise UsageError(
@@ -93,7 +95,12 @@ def run(options: LmeOptions) -> ExitCode:
 
 def tri(options: LmeOptions) -> ExitCode:
     """Replay several SDKs, and compare them; raises as `run`."""
+    options = _with_systems(options)
     return _replay(options if options.sdk else replace(options, sdk=(ALL,)), "tri-lme")
+
+
+def _with_systems(options: LmeOptions) -> LmeOptions:
+    return replace(options, sdk=subjects(options.sdk, options.system))
 
 
 def _replay(options: LmeOptions, kind: str) -> ExitCode:

@@ -49,6 +49,7 @@ class LmeOptions(PanelFlags):
     contextualise: bool
     contextualise_cache_dir: Path | None
     sdk: tuple[str, ...]
+    system: tuple[str, ...]
     no_skip: bool = False
     actor_endpoint: str | None = None
     actor_endpoint_style: Literal["retrieve-only", "full"]

@@ -21,7 +21,7 @@ from memconform.measuring.daemon_session import daemon_session
 from memconform.printing.output import echo
 from memconform.replay.filter_probe import honours_session_filter
 
-_BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25)
+_BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25, Mode.AUTO)
 """The mode without `--mode`: the first that every SDK claims."""
 
 
@@ -81,7 +81,7 @@ def _require_running(runner: SdkRunner) -> None:
 def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[Mode, str]:
     """The mode of every search, and why.
 
-    Without the flag it is the first of hybrid-rerank, hybrid and bm25 that every SDK claims.
+    Without the flag it is the first of hybrid-rerank, hybrid, bm25 and auto that every SDK claims.
 
     Raises:
         UsageError: if they have none of these in common (`mode_not_claimed`).

@@ -23,6 +23,8 @@ from memconform.cli.options import (
     schema,
     scorer,
     sdks,
+    subjects,
+    system,
     upstream,
 )
 from memconform.contract.names import Mode, RankBy
@@ -100,7 +102,8 @@ _LIMITS = "Limits and timeouts"
         ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
     },
 )
-@sdks(required=True)
+@sdks(required=False)
+@system
 @option(
     "--port",
     group=DAEMONS,
@@ -276,6 +279,7 @@ def command(**flags: object) -> ExitCode:
     Without --seed-reference-brain, --corpus and --brain, a daemon that memconform starts gets the
     dataset's own corpus, or else its reference answers. A url: daemon is left as it is.
     """
+    flags["sdk"] = subjects(flags["sdk"], flags.pop("system"))  # type: ignore[arg-type] # same
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if options.html:
         require_extra("report")

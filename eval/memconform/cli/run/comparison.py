@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from memconform.cli.options import SYSTEM
 from memconform.cli.run.command import RunOptions
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
@@ -15,7 +16,7 @@ from memconform.reports.progress import StepProgress
 from memconform.results import comparison
 from memconform.results.agreement import Agreement, compare_rankings
 from memconform.results.loaded_runs import LoadedRun
-from memconform.results.records import ParityReport
+from memconform.results.records import Pair, ParityReport
 from memconform.runs.events import RunFinished
 from memconform.stats.paired_comparison import ParityVerdict
 
@@ -59,11 +60,20 @@ class RunComparison:
         if self.parity is not None:
             show_parity(self.parity, brief=True)
 
+    def _is_drift(self, pair: Pair) -> bool:
+        """Whether two SDKs differ; a memory system is not meant to be like any other."""
+        references = {
+            end.summary.sdk: end.summary.provenance.sdk_reference for end in self._finished
+        }
+        named = [references[name] or "" for name in (pair.first, pair.second)]
+        is_drift = pair.contrast.verdict is ParityVerdict.DRIFT
+        return is_drift and not any(reference.startswith(SYSTEM) for reference in named)
+
     @property
     def exit_codes(self) -> list[ExitCode]:
         """What the comparison says, in addition to the runs."""
         codes = []
-        if self.parity is not None and self.parity.verdict is ParityVerdict.DRIFT:
+        if self.parity is not None and any(map(self._is_drift, self.parity.pairs)):
             codes.append(ExitCode.FAILED)
         if self._options.require_agreement:
             agreement = self.agreement

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.cli.run.command import EXISTING_BRAIN, RunOptions
-from memconform.cli.sdks import ALL, OF_ONE_SDK, UNCLAIMED, every_sdk, require_distinct_names
+from memconform.cli.sdks import (
+    ALL,
+    OF_ONE_SDK,
+    UNCLAIMED,
+    every_sdk,
+    find_runner,
+    require_distinct_names,
+)
 from memconform.cli.values import (
     configure_runner,
     daemon_variables,
@@ -19,7 +26,7 @@ from memconform.client.timings import Timeouts
 from memconform.contract.dialect import ranked_by
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import SkippedSdk, as_built, build_all
-from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.discovery import working_folder
 from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
@@ -76,6 +83,8 @@ async def plan_runs(
         UsageError: if a flag or a file is invalid, or no SDK claims the requested features.
         DaemonError: with `--no-skip`, if an SDK cannot be built.
     """
+    if not options.sdk:
+        raise UsageError("nothing to ask", code="no_sdk", hint="give --sdk or --system")
     folder = working_folder()
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
@@ -237,7 +246,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
             gap=options.timeout_gap,
         ),
         headers=request_headers(options.header),
-        reverify=options.reverify,
+        reverify=options.reverify and runner.has_contract,
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings, runner.name),
     )

@@ -500,7 +500,8 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     known = {"mine": one / "system.toml", "other": manifest}
-    monkeypatch.setattr("memconform.cli.bench.systems.known_systems", lambda _: known)
+    for module in ("cli.bench.systems", "adapters.manifest"):
+        monkeypatch.setattr(f"memconform.{module}.known_systems", lambda _: known)
     ended = _bench(tmp_path, "--system", "all")
     assert ended.code == 0, ended.err
     assert "other skipped" in ended.err
@@ -522,7 +523,8 @@ def test_a_system_without_its_language_model_is_labelled_and_not_of_all(
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     known = {"mine": one / "system.toml", "other": manifest}
-    monkeypatch.setattr("memconform.cli.bench.systems.known_systems", lambda _: known)
+    for module in ("cli.bench.systems", "adapters.manifest"):
+        monkeypatch.setattr(f"memconform.{module}.known_systems", lambda _: known)
     ended = _bench(tmp_path, "--system", "all")
     assert "left out of `all`, for want of a language model: other\n" in ended.err
     assert [row["system"] for row in ended.report["rows"]] == ["mine"]

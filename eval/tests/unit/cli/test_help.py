@@ -159,7 +159,7 @@ def test_examples_parse() -> None:
     "line",
     [
         "memconform run --sdk go --no-such-flag",
-        "memconform run",
+        "memconform run --sdk",
         "memconform conform explain",
         "memconform datasets frobnicate",
         "memconform run --sdk go --top-k 0",

@@ -58,7 +58,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.run.execution": (180, _MEASURING),
     "cli.conform.execution": (145, _RUNNING | _MEASURING - {"conformance"}),
     "cli.fuzz.execution": (175, _RUNNING | {"bench", "replay", "results"}),
-    "cli.doctor.execution": (162, _MEASURING | {"reports"}),
+    "cli.doctor.execution": (171, _MEASURING | {"reports"}),
     "cli.judge.execution": (178, _MEASURING - {"results"}),
     "cli.score.answers": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
     "cli.bench.execution": (238, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),

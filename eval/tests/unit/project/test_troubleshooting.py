@@ -92,10 +92,13 @@ _DAEMON_SIDE = {
     "problem",
     # The `problem+json` that a conformance case expects of a daemon.
     "ProblemSpec",
+    # The same, which the daemon of a memory system answers.
+    "_Problem",
 }
 """Callables whose codes a daemon sends to its client (sdks/CONTRACT.md): no errors of ours."""
 
 _DAEMON_SIDE_DICTS = {
+    "adapters/contract_daemon.py",  # problem+json of memory systems
     "bench/raw_http.py",  # problem+json of fake daemons
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
     "conformance/expectations.py",  # the fields that are expected of problem+json
