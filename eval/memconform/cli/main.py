@@ -36,9 +36,7 @@ _TASKS = {
         "diff": "Show what changed between two results, or over dates and versions.",
     },
     "Check a daemon": {
-        "doctor": (
-            "Check this machine; with --sdk, try an SDK: build, start, ingest, search, ask, stop."
-        ),
+        "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",
         "fuzz": (
             "Send random requests to SDKs until their responses differ, or violate the contract."
