@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,7 +32,12 @@ _FLAGS = {"upstream": "--upstream scripted", "embed_model": "--embed-model MODEL
 PLACEHOLDERS = tuple(_FLAGS)
 """What is replaced in settings and in variables of `[upstream.scripted]`."""
 _PINNED = re.compile(r"[\w.-]+(\[[^]]*\])? *={2,3} *[\w.+!-]+ *(;.*)?")
+_NPM = 'cp package.json package-lock.json "$0" && cd "$0" && npm ci --ignore-scripts --no-fund'
+_LOCK = "package-lock.json"
 _VENV = '"$1" -m venv "$0" && "$0/bin/python" -m pip install --disable-pip-version-check -r "$2"'
+
+
+_Key = TypeVar("_Key")
 
 
 class _Table(BaseModel):
@@ -71,7 +76,8 @@ class McpServer(_Table):
     """An MCP server over stdio. Each user has a process of its own in a folder of its own."""
 
     command: Annotated[list[Argument], Field(min_length=1)]
-    """`{python}` is the interpreter that has the packages of `requires`."""
+    """`{python}` is the interpreter that has the packages of `requires`, `{packages}` the folder of
+    those from npm."""
     env: dict[Variable, Argument] = Field(default_factory=dict)
     """Variables; `{folder}` is the user's folder, which is also HOME and the working folder."""
     store: McpTool
@@ -96,7 +102,8 @@ class SystemManifest(_Table):
     python: Annotated[str, Field(pattern=r"^3\.\d{1,2}$")] | None = None
     """The interpreter's version; None for the one that runs memconform."""
     requires: Argument | None = None
-    """A file of pinned requirements; None for an adapter that needs none."""
+    """A file of pinned requirements; for an MCP server from npm, its package-lock.json. None for an
+    adapter that needs none."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Handed to the adapter's `start`; placeholders as in `[upstream.scripted]`."""
     timeout_s: float = Field(default=300, gt=0)
@@ -154,10 +161,11 @@ class AdapterProgram:
     def command(self, python: str) -> list[str]:
         """What starts it: the absolute path of the module, or a program with its arguments.
 
-        `python` is its interpreter, as `interpreter` returns it.
+        `python` is its interpreter or the folder of its packages, as `install` returns it.
         """
         if (mcp := self.manifest.mcp) is not None:
-            command = [part.replace("{python}", python) for part in mcp.command]
+            here = {"python": python, "packages": python}
+            command = list(filled(dict(enumerate(mcp.command)), here).values())
             table = mcp.model_copy(update={"command": command})
             return [sys.executable, "-I", str(_MCP_BRIDGE), table.model_dump_json()]
         path = str(self.file.absolute())
@@ -169,14 +177,24 @@ class AdapterProgram:
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """The interpreter, unless it is the one that runs memconform."""
+        """npm, or the interpreter, unless it is the one that runs memconform."""
+        if self.is_npm:
+            return ("npm",)
         return () if self._python == sys.executable else (self._python,)
+
+    @property
+    def is_npm(self) -> bool:
+        """Whether its packages come from npm."""
+        return self.manifest.requires == _LOCK
 
     @property
     def build(self) -> Build | None:
         """How its packages are installed; None if it needs none."""
         if self.manifest.requires is None:
             return None
+        if self.is_npm:
+            command = ["sh", "-c", _NPM, "{build_dir}"]
+            return Build(command=command, inputs=["package.json", _LOCK], timeout_s=3600)
         return Build(
             command=["sh", "-c", _VENV, "{build_dir}", self._python, self.manifest.requires],
             inputs=[self.manifest.requires],
@@ -185,7 +203,7 @@ class AdapterProgram:
 
     def unpinned(self) -> list[str]:
         """The lines of its requirements that name no version."""
-        if self.manifest.requires is None:
+        if self.manifest.requires is None or self.is_npm:
             return []
         text = (self.folder / self.manifest.requires).read_text(encoding="utf-8", errors="replace")
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
@@ -197,16 +215,22 @@ class AdapterProgram:
         own = version in (None, f"3.{sys.version_info.minor}")
         return sys.executable if own else f"python{version}"
 
-    async def interpreter(self, progress: Progress) -> str:
-        """The interpreter with its packages, which are installed once.
+    async def install(self, progress: Progress) -> str:
+        """The interpreter with its packages, which are installed once; of npm, their folder.
 
         Raises:
-            DaemonError: `toolchain_missing` without that version of Python; `build_failed`, with
-                the end of pip's output, if the packages cannot be installed.
+            DaemonError: `toolchain_missing` without that version of Python, or npm; `build_failed`,
+                with the end of pip's or npm's output, if the packages cannot be installed.
             UsageError: as `ensure_built`.
         """
         folder = await ensure_built(self, self.folder, build_key(self, self.folder), progress)
-        return self._python if self.build is None else str(folder / "bin" / "python")
+        return self.installed(str(folder))
+
+    def installed(self, build: str) -> str:
+        """What `install` returns, if the build is in this folder."""
+        if self.build is None:
+            return self._python
+        return build if self.is_npm else f"{build}/bin/python"
 
     def require_services(self, *, scripted: bool, embed_model: str) -> None:
         """Raise UsageError `no_embedder` if the system needs a service that the run does not have.
@@ -245,7 +269,7 @@ class AdapterProgram:
         return upstream.scripted if upstream is not None and scripted else {}
 
 
-def filled(values: Mapping[str, str], placeholders: Mapping[str, str]) -> dict[str, str]:
+def filled(values: Mapping[_Key, str], placeholders: Mapping[str, str]) -> dict[_Key, str]:
     """Values with their placeholders replaced."""
 
     def replaced(text: str) -> str:
@@ -316,7 +340,11 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
             yield "mcp: it takes the place of adapter and command, omit them"
         if manifest.settings:
             yield "settings: an MCP server gets none; use mcp.env or [upstream.scripted]"
+    if program.is_npm and manifest.mcp is None:
+        yield f"requires: {_LOCK} is for MCP servers"
     files = {"requires": manifest.requires}
+    if program.is_npm:
+        files["requires, beside it"] = "package.json"
     if manifest.mcp is None:
         files["adapter"] = manifest.adapter
     for key, name in files.items():
@@ -334,7 +362,7 @@ def _faults(program: AdapterProgram) -> Iterator[str]:
 def _mcp_faults(mcp: McpServer) -> Iterator[str]:
     """Placeholders that no value has; a text may contain other braces."""
     allowed = {
-        "command": ("python",),
+        "command": ("python", "packages"),
         "env": ("folder",),
         "store": ("id", "text", "speaker", "session", "date", "user"),
         "search": ("query", "k", "user"),

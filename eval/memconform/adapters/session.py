@@ -1,6 +1,7 @@
 """An adapter at work: its process, which can be started anew with the folder of the first one."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class AdapterSession:
 
         Args:
             program: the adapter.
-            python: its interpreter.
+            python: what `AdapterProgram.install` returned.
             folder: an existing folder.
             upstream: address of the scripted upstream; empty without one.
             embed_model: name of the upstream's embedding model; empty without one.
@@ -64,7 +65,7 @@ class AdapterSession:
         placeholders = {"upstream": upstream, "embed_model": embed_model}
         variables = filled(program.variables(scripted=bool(upstream)), placeholders)
         return cls(
-            python=python,
+            python=sys.executable if program.is_npm else python,
             form=program.form,
             command=program.command(python),
             log=folder / "adapter.log",

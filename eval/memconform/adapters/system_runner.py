@@ -60,7 +60,7 @@ class SystemRunner(ManifestRunner):
         """Install its packages, once.
 
         Raises:
-            DaemonError: `not_as_root`, and as `AdapterProgram.interpreter`.
+            DaemonError: `not_as_root`, and as `AdapterProgram.install`.
         """
         self.program.require_not_root()
         await super().build(progress)
@@ -68,12 +68,9 @@ class SystemRunner(ManifestRunner):
 
 def _manifest(program: AdapterProgram) -> Manifest:
     """An SDK whose daemon is the adapter's."""
-    build, python = program.build, "{python}"
-    if program.requires:
-        [python] = program.requires
     flags = {
         "manifest": str(program.path.resolve()),
-        "python": python if build is None else "{build_dir}/bin/python",
+        "python": program.installed("{build_dir}"),
         "folder": "{state_dir}",
         "host": "{host}",
         "port": "{port}",
@@ -84,7 +81,7 @@ def _manifest(program: AdapterProgram) -> Manifest:
         name=program.name,
         language="memory system",
         requires=list(program.requires),
-        build=build,
+        build=program.build,
         serve=Serve(argv=[*module, *(f"--{name}={value}" for name, value in flags.items())]),
         env=Env(pass_=[PassedVariable(name=EMBED_MODEL)]),
         seed=Seed(via="batch"),

@@ -142,7 +142,7 @@ async def _run_checks(
             await before_end(daemon, brain)
         for tries in range(_MOST_REMEDIES):
             step = await _run_step(name, check, runner)
-            if name in unneeded:
+            if name in unneeded or _is_finding(step, runner):
                 step = replace(step, is_needed=False, remedies=())
             if step.error is not None:
                 # A connection breaks a moment before the death of its daemon is known.
@@ -165,6 +165,12 @@ async def _run_checks(
                 apply(remedy, runner, client)
         is_filled = is_filled and not (name == "ingest" and step.error is not None)
         reader_fault = step.error if name == ASK else reader_fault
+
+
+def _is_finding(step: Step, runner: SdkRunner) -> bool:
+    """Whether a memory system was seen not to find something, which is no fault of its."""
+    is_lack = step.error is not None and step.error.code == "bad_retrieval"
+    return is_lack and not runner.has_contract
 
 
 def _without_fault_of_an_empty_brain(step: Step) -> Step:

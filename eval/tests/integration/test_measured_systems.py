@@ -1,13 +1,14 @@
 """Memory systems behind adapters, measured by the verbs that measure daemons."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.adapters import write_system
+from tests.adapters import write_mcp, write_system
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]
@@ -120,6 +121,35 @@ def test_doctor_tries_a_system(memconform: Call, workspace: Path) -> None:
     broken = memconform("doctor", "--system", "mine")
     assert broken.code == 3
     assert "adapter_search_failed: OSError: no space" in broken.out
+
+
+def test_doctor_only_warns_of_what_a_system_does_not_find(
+    memconform: Call, workspace: Path
+) -> None:
+    write_system(workspace / "mine", search="hits = hits if 'Who' not in query else []")
+    ended = memconform("doctor", "--system", "mine")
+    assert (ended.code, "warn search auto" in ended.out) == (0, True), ended.out
+    assert "mine: ok, 1 warning\n" in ended.out
+
+
+@pytest.mark.exhaustive
+def test_the_packages_of_an_mcp_server_come_from_npm(memconform: Call, workspace: Path) -> None:
+    mine = write_mcp(workspace / "mine")
+    (mine / "package.json").write_text('{"name": "mine", "version": "1.0.0"}')
+    lock = {"name": "mine", "lockfileVersion": 3, "packages": {"": {"name": "mine"}}}
+    (mine / "package-lock.json").write_text(json.dumps(lock))
+    manifest = mine / "system.toml"
+    started = json.dumps(
+        ["sh", "-c", f"test -f {{packages}}/package.json && exec {sys.executable} {mine}/server.py"]
+    )
+    lines = [
+        f"command = {started}" if line.startswith("command") else line
+        for line in manifest.read_text().splitlines()
+    ]
+    manifest.write_text("\n".join(['requires = "package-lock.json"', *lines]))
+    ended = memconform("doctor", "--system", "mine")
+    assert ended.code == 0, ended.out + ended.err
+    assert "mine: ok" in ended.out
 
 
 def test_a_system_leaves_no_process_behind(memconform: Call, workspace: Path) -> None:

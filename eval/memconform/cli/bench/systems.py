@@ -127,7 +127,7 @@ async def install_adapters(
         The interpreter of each, by name, and what was skipped.
 
     Raises:
-        DaemonError: as `AdapterProgram.interpreter`, for a system that was named, or if none is
+        DaemonError: as `AdapterProgram.install`, for a system that was named, or if none is
             left.
     """
     of_all = known_systems(working_folder()) if ALL in options.system else {}
@@ -136,7 +136,7 @@ async def install_adapters(
         if loose := program.unpinned():
             progress(f"{program.name}: {', '.join(loose)} without a version: later rows may differ")
         try:
-            interpreters[program.name] = await program.interpreter(progress)
+            interpreters[program.name] = await program.install(progress)
         except DaemonError as error:
             if options.no_skip or program.name in options.system or program.name not in of_all:
                 raise

@@ -121,7 +121,8 @@ async def _examine(options: DoctorOptions, reference: str, headers: dict[str, st
     if runner.modes and Mode.AUTO not in (*runner.modes, *runner.optional_modes):
         echo(f"measure with --mode {runner.modes[0].value}: the sdk.toml does not claim auto")
     also = f", {untested} untested" if untested else ""
-    also += f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
+    decides = ": conform decides" if runner.has_contract else ""
+    also += f", {plural(warnings, 'warning')}{decides}" if warnings else ""
     echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")
     return gravest(failures)
 

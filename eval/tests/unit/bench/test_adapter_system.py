@@ -144,6 +144,8 @@ def test_a_system_is_told_who_spoke_and_when(tmp_path: Path) -> None:
     [
         ('python = "four"\n', "python"),
         ('requires = "missing.txt"\n', "missing.txt is not a file"),
+        ('requires = "package-lock.json"\n', "package-lock.json is for MCP servers"),
+        ('requires = "package-lock.json"\n', "package.json is not a file"),
         ('[settings]\nurl = "{upstrem}/v1"\n', "upstrem"),
         ('colour = "red"\n', "unknown key"),
         ('python = "3.11"\ncommand = ["node"]\n', "are for Python modules"),
