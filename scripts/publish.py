@@ -108,7 +108,7 @@ _NO_MODEL = {
     )
     for level, names in (
         # Cognee stores two texts a second, so that 5,882 turns would take an hour.
-        ("turn", ("mem0-infer", "graphiti")),
+        ("turn", ("mem0-infer", "graphiti", "server-memory")),
         ("session", ("mem0-infer", "graphiti", "cognee")),
     )
 }

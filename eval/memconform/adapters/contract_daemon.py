@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,7 +55,16 @@ class _User:
     description: str | None = None
     texts: dict[str, str] = field(default_factory=dict)
     """By path, without front matter."""
-    by_text: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    is_finished: bool = True
+    """Whether nothing was stored since the last call of `finish`."""
+    _by_text: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, texts: Mapping[str, str]) -> None:
+        """Take what the adapter has stored, by path."""
+        self.texts.update(texts)
+        for path, text in texts.items():
+            self._by_text[text].append(path)
+        self.is_finished = False
 
     def path_of(self, identifier: str | None, text: str, taken: Sequence[str]) -> str:
         """The path of a hit: by its id, otherwise by its exact text, which is never guessed."""
@@ -65,7 +74,7 @@ class _User:
                     "bad_gateway", f"a hit has the id {identifier!r}, which was never stored"
                 )
             return identifier
-        candidates = self.by_text.get(text, ())
+        candidates = self._by_text.get(text, ())
         return next((path for path in candidates if path not in taken), NO_ITEM)
 
 
@@ -102,7 +111,15 @@ class _ContractDaemon:
         return name, user
 
     async def _brain(self, request: Request) -> Response:
-        return _shown(*self._user(request), 200)
+        """Its counts, which the harness asks for after the last document."""
+        name, user = self._user(request)
+        await self._finish(name, user)
+        return _shown(name, user, 200)
+
+    async def _finish(self, name: str, user: _User) -> None:
+        if not user.is_finished:
+            await self.session.call("finish", name)
+            user.is_finished = True
 
     async def _delete(self, request: Request) -> Response:
         name, user = self._user(request)
@@ -123,20 +140,19 @@ class _ContractDaemon:
 
     async def _store(self, request: Request, documents: Sequence[IngestFile]) -> None:
         name, user = self._user(request)
-        rows = []
+        rows, texts = [], dict[str, str]()
         for document in documents:
-            if document.path in user.texts:
+            if document.path in user.texts or document.path in texts:
                 raise _Problem("conflict", f"{document.path} is stored, and no adapter replaces")
             metadata, text = _read(document)
-            user.texts[document.path] = text
-            user.by_text[text].append(document.path)
+            texts[document.path] = text
             if text.strip():
                 values = (metadata.get(key) for key in ("session_id", "date"))
                 session, date = (each if isinstance(each, str) else "" for each in values)
                 rows.append([document.path, text, "", session, date])
         for start in range(0, len(rows), BATCH):
             await self.session.call("store", name, rows[start : start + BATCH])
-        await self.session.call("finish", name)
+        user.add(texts)
 
     async def _search(self, request: Request) -> Response:
         name, user = self._user(request)
@@ -146,6 +162,7 @@ class _ContractDaemon:
                 raise _Problem("validation_error", f"{part}: a memory system has none")
         if not user.texts:
             return JSONResponse({"chunks": []})
+        await self._finish(name, user)
         reply = await self.session.call("search", name, asked.query, asked.top_k)
         chunks: list[dict[str, Any]] = []
         for rank, (identifier, text, score) in enumerate(reply["hits"][: asked.top_k]):
@@ -230,6 +247,8 @@ async def _serve(session: AdapterSession, host: str, port: int) -> int:
         log_level="warning",
         access_log=False,
         server_header=False,
+        # A call of the adapter in flight need not end.
+        timeout_graceful_shutdown=1,
         # Otherwise uvicorn reads WEB_CONCURRENCY and FORWARDED_ALLOW_IPS.
         workers=1,
         forwarded_allow_ips=[],

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from memconform.adapters.contract_daemon import EMBED_MODEL
 from memconform.adapters.manifest import AdapterProgram, load_system
+from memconform.adapters.session import BATCH
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
@@ -84,7 +85,7 @@ def _manifest(program: AdapterProgram) -> Manifest:
         build=program.build,
         serve=Serve(argv=[*module, *(f"--{name}={value}" for name, value in flags.items())]),
         env=Env(pass_=[PassedVariable(name=EMBED_MODEL)]),
-        seed=Seed(via="batch"),
+        seed=Seed(via="batch", batch=BATCH),
         dialect=Dialect(
             name="system",
             rank_by="position",

@@ -161,6 +161,8 @@ class Seed(_Table):
     via: Literal["batch", "http", "documents", "disk"] = "http"
     """`batch` sends many documents in a request, `http` one, `documents` stores each by its path,
     `disk` writes them into the daemon's state folder."""
+    batch: int = Field(default=256, ge=1, le=1024)
+    """For `batch`: the documents of one request, at most."""
     folder: Annotated[
         str,
         _pattern(r"[^/\x00][^\x00]*", "use a path relative to {state_dir}"),

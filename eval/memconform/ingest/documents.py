@@ -13,7 +13,6 @@ from memconform.datasets.corpus import corpus_files
 from memconform.datasets.question import Dataset
 from memconform.errors import UsageError
 
-_BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
 
 CONTENT_LIMIT = 8 * 2**20
@@ -130,13 +129,13 @@ class InMemoryCorpus:
         return self.items
 
 
-def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Split documents into batches that one request each may send."""
+def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]]:
+    """Split documents into batches of at most `most` that one request each may send."""
     batch: list[Document] = []
     size = 0
     for document in documents:
         too_large = size + len(document.content) > _BATCH_BYTES
-        if batch and (too_large or len(batch) == _BATCH_DOCUMENTS):
+        if batch and (too_large or len(batch) == most):
             yield batch
             batch, size = [], 0
         batch.append(document)

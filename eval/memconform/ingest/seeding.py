@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError
+from memconform.client.failures import CallError, CallTimeoutError
 from memconform.contract.core import Brain, Ingested, IngestFile
 from memconform.contract.wire import Mode
 from memconform.daemons.sdk_runner import Daemon, RestartableDaemon, SdkRunner
@@ -229,7 +229,7 @@ class _Seeder:
             raise DaemonError(
                 f"{doing} brain {self.brain!r} failed: {error.message}",
                 code="seed_failed",
-                hint=_BY_POSITION if "score rises" in error.message else _SEE_DOCTOR,
+                hint=_hint(error, self.runner),
                 excerpt=error.body,
             ) from error
 
@@ -261,7 +261,7 @@ class _Seeder:
     async def _ingest_all(self, documents: Iterable[Document]) -> float:
         """Send every document, and restart the daemon if it needs that; returns the seconds."""
         elapsed = 0.0
-        for batch in batches(documents):
+        for batch in batches(documents, self.runner.seed.batch):
             started = time.perf_counter()
             answers = await self._ingest(batch)
             elapsed += time.perf_counter() - started
@@ -358,6 +358,14 @@ class _Seeder:
             filters=False, counted=False,
         )  # fmt: skip
         return _Proof(filled.counts, prover, await prover.observe(), filled.settled_after)
+
+
+def _hint(error: CallError, runner: SdkRunner) -> str:
+    """What to try after a call of seeding that failed."""
+    if isinstance(error, CallTimeoutError):
+        fewer = ", and [seed] batch sends fewer documents in one" if runner.has_contract else ""
+        return f"--timeout allows a call more time{fewer}"
+    return _BY_POSITION if "score rises" in error.message else _SEE_DOCTOR
 
 
 async def _ingest(
