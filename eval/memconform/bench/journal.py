@@ -15,6 +15,7 @@ from memconform.bench.records import (
     JournalRecord,
     QueryRecord,
 )
+from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.validity import Validity
 from memconform.storage.journal import read_header, read_records, require_same_settings
@@ -91,12 +92,19 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
     header = read_header(path, BenchJournalHeader)
     require_same_settings(
         path,
-        header.settings.model_dump(mode="json")
-        | {"systems": {name: header.systems.get(name, systems[name]) for name in systems}},
-        settings.model_dump(mode="json") | {"systems": systems},
-        hint="the benchmark, its options, the selection of queries, --index, -k, and each"
-        " system's build, upstream and variables must be the same",
+        header.settings.model_dump(mode="json"),
+        settings.model_dump(mode="json"),
+        hint="the benchmark, its options, the selection of queries, --index and -k must be the"
+        " same",
     )
+    changed = [name for name in systems if header.systems.get(name, systems[name]) != systems[name]]
+    if changed:
+        raise UsageError(
+            f"{', '.join(changed)}: not the same as in {path.parent}",
+            code="resume_mismatch",
+            hint="its build, adapter, packages, upstream or variables have changed, so that rows"
+            " would mix two systems; start a new bench, without --resume",
+        )
     if header.systems and header.systems.keys().isdisjoint(systems):
         # A system may join those of an interrupted bench, but not take the place of all of them.
         before, now = ({"systems": ", ".join(each)} for each in (header.systems, systems))

@@ -480,7 +480,7 @@ def test_requirements_without_a_version_are_named(
     (system / "requirements.txt").write_text(lines)
     program = load_system(system)
     assert program.unpinned() == loose
-    monkeypatch.setattr(AdapterProgram, "interpreter", AsyncMock(return_value="python"))
+    monkeypatch.setattr(AdapterProgram, "install", AsyncMock(return_value="python"))
     said: list[str] = []
     options = Mock(system=(str(system),), no_skip=False)
     asyncio.run(install_adapters(options, [program], said.append))
