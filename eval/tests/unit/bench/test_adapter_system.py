@@ -494,16 +494,21 @@ def test_only_measured_rows_are_compared_with_bm25(tmp_path: Path) -> None:
     assert [pair["first"] for pair in ended.report["with_bm25"]] == ["flat-dense"]
 
 
-def test_what_of_all_systems_cannot_be_installed_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = write_system(tmp_path / "one")
-    other = write_system(tmp_path / "other", more='python = "3.99"\n')
+def _two_known(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str) -> dict[str, Path]:
+    """Make `mine` and `other` all systems that are known; `more` is in the manifest of `other`."""
+    one, other = write_system(folder / "one"), write_system(folder / "other", more=more)
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     known = {"mine": one / "system.toml", "other": manifest}
     for module in ("cli.bench.systems", "adapters.manifest"):
         monkeypatch.setattr(f"memconform.{module}.known_systems", lambda _: known)
+    return known
+
+
+def test_what_of_all_systems_cannot_be_installed_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = _two_known(tmp_path, monkeypatch, 'python = "3.99"\n')
     ended = _bench(tmp_path, "--system", "all")
     assert ended.code == 0, ended.err
     assert "other skipped" in ended.err
@@ -520,13 +525,7 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
 def test_a_system_without_its_language_model_is_labelled_and_not_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = write_system(tmp_path / "one")
-    other = write_system(tmp_path / "other", more="language_model = true\n")
-    manifest = other / "system.toml"
-    manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
-    known = {"mine": one / "system.toml", "other": manifest}
-    for module in ("cli.bench.systems", "adapters.manifest"):
-        monkeypatch.setattr(f"memconform.{module}.known_systems", lambda _: known)
+    _two_known(tmp_path, monkeypatch, "language_model = true\n")
     ended = _bench(tmp_path, "--system", "all")
     assert "left out of `all`, for want of a language model: other\n" in ended.err
     assert [row["system"] for row in ended.report["rows"]] == ["mine"]
