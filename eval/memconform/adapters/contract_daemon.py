@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from memconform.adapters.manifest import load_system
+from memconform.adapters.program import load_system
 from memconform.adapters.session import BATCH, AdapterSession
 from memconform.client.failures import CallError
 from memconform.contract.core import CreateBrain, IngestBatch, IngestFile, SearchRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from memconform.adapters.connection import AdapterConnection, adapter_process
-from memconform.adapters.manifest import AdapterProgram, filled
+from memconform.adapters.program import AdapterProgram, filled
 from memconform.daemons.environment import BASE, shell_variables
 from memconform.daemons.resources import Sampler
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memconform.adapters.contract_daemon import EMBED_MODEL
-from memconform.adapters.manifest import AdapterProgram, load_system
+from memconform.adapters.program import AdapterProgram, load_system
 from memconform.adapters.session import BATCH
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode, Profile

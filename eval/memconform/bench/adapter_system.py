@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from memconform.adapters.manifest import AdapterProgram
+from memconform.adapters.program import AdapterProgram
 from memconform.adapters.session import BATCH, AdapterSession
 from memconform.bench.adapter_index import AdapterIndex, StoredHaystack, unique_id
 from memconform.bench.behaviour import SystemBehaviour

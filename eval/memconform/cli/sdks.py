@@ -26,7 +26,7 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
     """
     if not reference.startswith(SYSTEM):
         return discovery.find_runner(reference, folder)
-    from memconform.adapters.manifest import find_systems  # noqa: PLC0415 - for systems alone
+    from memconform.adapters.program import find_systems  # noqa: PLC0415 - for systems alone
     from memconform.adapters.system_runner import SystemRunner  # noqa: PLC0415
 
     name = reference.removeprefix(SYSTEM)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.adapters.manifest import known_systems
+from memconform.adapters.program import known_systems
 from tests.adapters import write_boxes, write_system
 from tests.conftest import CHECKOUT, Ended
 from tests.program import PROGRAM

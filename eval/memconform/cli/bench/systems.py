@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from memconform.adapters.manifest import AdapterProgram, find_systems, known_systems, load_system
+from memconform.adapters.program import AdapterProgram, find_systems, known_systems, load_system
 from memconform.bench.adapter_system import AdapterSystem
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.log_system import LogSystem

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from memconform.adapters.connection import AdapterConnection
-from memconform.adapters.manifest import AdapterProgram, load_system
+from memconform.adapters.program import AdapterProgram, load_system
 from memconform.bench import schedule
 from memconform.cli.bench.systems import install_adapters
 from memconform.cli.main import cli
@@ -500,7 +500,7 @@ def _two_known(folder: Path, monkeypatch: pytest.MonkeyPatch, more: str) -> dict
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     known = {"mine": one / "system.toml", "other": manifest}
-    for module in ("cli.bench.systems", "adapters.manifest"):
+    for module in ("cli.bench.systems", "adapters.program"):
         monkeypatch.setattr(f"memconform.{module}.known_systems", lambda _: known)
     return known
 

@@ -61,7 +61,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.doctor.execution": (171, _MEASURING | {"reports"}),
     "cli.judge.execution": (178, _MEASURING - {"results"}),
     "cli.score.answers": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
-    "cli.bench.execution": (238, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
+    "cli.bench.execution": (250, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.datasets.command": (92, _AUTHORS | {"llm"}),
     "cli.lme.execution": (291, {"conformance", "fuzzing", "oracle"}),
     "cli.diff.execution": (125, _MEASURING - {"results"} | {"upstream"}),
