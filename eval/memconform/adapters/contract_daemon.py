@@ -7,11 +7,12 @@ contract that a system can keep: no filters, no tuning, one way to search.
 import argparse
 import asyncio
 import base64
+import hashlib
 import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,9 +36,12 @@ from memconform.validation_faults import first_fault
 EMBED_MODEL = "JB_EMBED_MODEL"
 """The variable that names the embedding model of the scripted upstream."""
 DEFAULT_MODEL = "fh256-1"
-NO_ITEM = "-"
-"""The path of a hit that is no item's."""
+_NO_ITEM = ""
+"""The path of a hit that is no document's; no document can have it."""
+_IGNORED = ("filters", "tuning", "candidate_k", "rerank_top_n")
+"""What a request must not ask for, because no adapter can do it."""
 _Model = TypeVar("_Model", bound=BaseModel)
+_Handler = Callable[[Request], Awaitable[Response]]
 
 
 class _Problem(Exception):  # noqa: N818 - an error response
@@ -49,24 +53,27 @@ class _Problem(Exception):  # noqa: N818 - an error response
 
 
 @dataclass(slots=True)
-class _User:
-    """What one brain holds."""
+class _Brain:
+    """A brain, which is a user of the adapter, and what it holds."""
 
     description: str | None = None
     texts: dict[str, str] = field(default_factory=dict)
-    """By path, without front matter."""
+    """By path, without front matter; also those that are not handed over."""
+    has_items: bool = False
+    """Whether the adapter knows the user."""
     is_finished: bool = True
     """Whether nothing was stored since the last call of `finish`."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by each call of the adapter and what belongs to it: an adapter makes one at a time."""
     _by_text: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, texts: Mapping[str, str]) -> None:
-        """Take what the adapter has stored, by path."""
+        """Add documents, by path."""
         self.texts.update(texts)
         for path, text in texts.items():
             self._by_text[text].append(path)
-        self.is_finished = False
 
-    def path_of(self, identifier: str | None, text: str, taken: Sequence[str]) -> str:
+    def path_of(self, identifier: str | None, text: str, taken: Collection[str]) -> str:
         """The path of a hit: by its id, otherwise by its exact text, which is never guessed."""
         if identifier is not None:
             if identifier not in self.texts:
@@ -75,120 +82,160 @@ class _User:
                 )
             return identifier
         candidates = self._by_text.get(text, ())
-        return next((path for path in candidates if path not in taken), NO_ITEM)
+        return next((path for path in candidates if path not in taken), _NO_ITEM)
 
 
 @dataclass(slots=True)
 class _ContractDaemon:
     session: AdapterSession
-    users: dict[str, _User] = field(default_factory=dict)
+    on_halted: Callable[[], None]
+    """Called when the adapter can be called no more."""
+    brains: dict[str, _Brain] = field(default_factory=dict)
 
     def app(self) -> Starlette:
         brain = "/v1/brains/{brain}"
         return Starlette(
             routes=[
                 Route("/healthz", _health),
-                Route("/v1/brains", _handled(self._create), methods=["POST"]),
-                Route(brain, _handled(self._brain), methods=["GET"]),
-                Route(brain, _handled(self._delete), methods=["DELETE"]),
-                Route(f"{brain}/ingest/file", _handled(self._ingest_file), methods=["POST"]),
-                Route(f"{brain}/ingest/batch", _handled(self._ingest_batch), methods=["POST"]),
-                Route(f"{brain}/search", _handled(self._search), methods=["POST"]),
+                Route("/v1/brains", self._handled(self._create), methods=["POST"]),
+                Route(brain, self._handled(self._counts), methods=["GET"]),
+                Route(brain, self._handled(self._delete), methods=["DELETE"]),
+                Route(f"{brain}/ingest/file", self._handled(self._ingest_file), methods=["POST"]),
+                Route(f"{brain}/ingest/batch", self._handled(self._ingest_batch), methods=["POST"]),
+                Route(f"{brain}/search", self._handled(self._search), methods=["POST"]),
             ]
         )
 
+    def _handled(self, handle: _Handler) -> _Handler:
+        """The route of a handler whose errors are problem details."""
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except _Problem as problem:
+                kind, detail = problem.kind, str(problem)
+            except (CallError, MemconformError) as error:
+                kind, detail = "bad_gateway", f"{error.code}: {error.message}"
+            except asyncio.CancelledError:
+                # The daemon is stopped in the middle of a call.
+                kind, detail = "internal_error", "the daemon was stopped"
+            if self.session.connection.halted is not None:
+                self.on_halted()
+                # No answer: a daemon that lives would be asked the next question.
+                await asyncio.Event().wait()
+            body = {"status": STATUS[kind], "title": kind, "detail": detail, "code": kind}
+            return JSONResponse(body, STATUS[kind], media_type=MEDIA_TYPE)
+
+        return handled
+
     async def _create(self, request: Request) -> Response:
-        asked = await _body(request, CreateBrain)
-        if asked.brain_id in self.users:
-            raise _Problem("conflict", f"there is a brain {asked.brain_id!r}")
-        self.users[asked.brain_id] = _User(asked.description)
-        return _shown(asked.brain_id, self.users[asked.brain_id], 201)
+        wanted = await _body(request, CreateBrain)
+        if wanted.brain_id in self.brains:
+            raise _Problem("conflict", f"there is a brain {wanted.brain_id!r}")
+        self.brains[wanted.brain_id] = brain = _Brain(wanted.description)
+        return _brain_response(wanted.brain_id, brain, 201)
 
-    def _user(self, request: Request) -> tuple[str, _User]:
+    def _brain(self, request: Request) -> tuple[str, _Brain]:
         name = request.path_params["brain"]
-        if (user := self.users.get(name)) is None:
+        if (brain := self.brains.get(name)) is None:
             raise _Problem("not_found", f"there is no brain {name!r}")
-        return name, user
+        return name, brain
 
-    async def _brain(self, request: Request) -> Response:
-        """Its counts, which the harness asks for after the last document."""
-        name, user = self._user(request)
-        await self._finish(name, user)
-        return _shown(name, user, 200)
+    async def _counts(self, request: Request) -> Response:
+        """The counts, which the harness asks for after the last document."""
+        name, brain = self._brain(request)
+        async with brain.lock:
+            await self._finish(name, brain)
+        return _brain_response(name, brain, 200)
 
-    async def _finish(self, name: str, user: _User) -> None:
-        if not user.is_finished:
+    async def _finish(self, name: str, brain: _Brain) -> None:
+        if not brain.is_finished:
             await self.session.call("finish", name)
-            user.is_finished = True
+            brain.is_finished = True
 
     async def _delete(self, request: Request) -> Response:
-        name, user = self._user(request)
-        if user.texts:
-            await self.session.call("forget", name)
-        del self.users[name]
+        name, brain = self._brain(request)
+        async with brain.lock:
+            if brain.has_items:
+                await self.session.call("forget", name)
+            self.brains.pop(name, None)
         return Response(status_code=204)
 
     async def _ingest_file(self, request: Request) -> Response:
-        body = await _body(request, IngestFile)
-        await self._store(request, [body])
-        return JSONResponse(_acknowledged(body))
+        document = await _body(request, IngestFile)
+        await self._store(request, [document])
+        return JSONResponse({"path": document.path})
 
     async def _ingest_batch(self, request: Request) -> Response:
-        body = await _body(request, IngestBatch)
-        await self._store(request, body.documents)
-        return JSONResponse({"items": [_acknowledged(each) for each in body.documents]})
+        batch = await _body(request, IngestBatch)
+        await self._store(request, batch.documents)
+        return JSONResponse({"items": [{"path": each.path} for each in batch.documents]})
 
     async def _store(self, request: Request, documents: Sequence[IngestFile]) -> None:
-        name, user = self._user(request)
-        rows, texts = [], dict[str, str]()
-        for document in documents:
-            if document.path in user.texts or document.path in texts:
-                raise _Problem("conflict", f"{document.path} is stored, and no adapter replaces")
-            metadata, text = _read(document)
-            texts[document.path] = text
-            if text.strip():
-                values = (metadata.get(key) for key in ("session_id", "date"))
-                session, date = (each if isinstance(each, str) else "" for each in values)
-                rows.append([document.path, text, "", session, date])
-        for start in range(0, len(rows), BATCH):
-            await self.session.call("store", name, rows[start : start + BATCH])
-        user.add(texts)
+        """Hand documents over; raises _Problem, and as `AdapterSession.call`."""
+        name, brain = self._brain(request)
+        async with brain.lock:
+            rows, texts = [], dict[str, str]()
+            for document in documents:
+                path = document.path
+                if path in brain.texts or path in texts:
+                    raise _Problem("conflict", f"{path} is stored, and no adapter replaces it")
+                metadata, texts[path] = _read(document)
+                if texts[path].strip():
+                    values = (metadata.get(key) for key in ("session_id", "date"))
+                    session, date = (each if isinstance(each, str) else "" for each in values)
+                    rows.append([path, texts[path], "", session, date])
+            for start in range(0, len(rows), BATCH):
+                await self.session.call("store", name, rows[start : start + BATCH])
+                brain.has_items, brain.is_finished = True, False
+            brain.add(texts)
 
     async def _search(self, request: Request) -> Response:
-        name, user = self._user(request)
-        asked = await _body(request, SearchRequest)
-        for part in ("filters", "tuning"):
-            if getattr(asked, part) is not None:
+        """Search; raises _Problem, and as `AdapterSession.call`."""
+        name, brain = self._brain(request)
+        wanted = await _body(request, SearchRequest)
+        for part in _IGNORED:
+            if getattr(wanted, part):
                 raise _Problem("validation_error", f"{part}: a memory system has none")
-        if not user.texts:
-            return JSONResponse({"chunks": []})
-        await self._finish(name, user)
-        reply = await self.session.call("search", name, asked.query, asked.top_k)
+        async with brain.lock:
+            if not brain.has_items:
+                return JSONResponse({"chunks": [], "tookMs": 0})
+            await self._finish(name, brain)
+            reply = await self.session.call("search", name, wanted.query, wanted.top_k)
         chunks: list[dict[str, Any]] = []
-        for rank, (identifier, text, score) in enumerate(reply["hits"][: asked.top_k]):
-            path = user.path_of(identifier, text, [chunk["path"] for chunk in chunks])
-            shown = -float(rank) if score is None else score
-            chunks.append({"chunkId": f"{path}#{rank}", "path": path, "score": shown, "text": text})
-        return JSONResponse({"chunks": chunks})
+        taken: set[str] = set()
+        for rank, (identifier, text, score) in enumerate(reply["hits"][: wanted.top_k]):
+            path = brain.path_of(identifier, text, taken)
+            taken.add(path)
+            digest = hashlib.sha256(f"{path}\0{text}".encode(errors="surrogatepass")).hexdigest()
+            chunk = {"chunkId": f"{digest[:16]}-{rank}", "path": path, "text": text}
+            chunks.append(chunk | {"score": -float(rank) if score is None else score})
+        return JSONResponse({"chunks": chunks, "tookMs": reply["took_ms"]})
 
 
 def _read(document: IngestFile) -> tuple[dict[str, Any], str]:
-    """The metadata and the text of a document; raises _Problem for bytes that are no text."""
+    """The metadata and the text of a document; a hidden one has none (core.ingest.hidden).
+
+    Raises:
+        _Problem: if its content is not base64.
+    """
     try:
-        given, text = split(base64.b64decode(document.content_base64).decode())
+        content = base64.b64decode(document.content_base64, validate=True)
     except ValueError as error:
-        raise _Problem("validation_error", f"{document.path}: not UTF-8 in base64") from error
+        raise _Problem("validation_error", f"{document.path}: not base64") from error
+    if document.path.rpartition("/")[2].startswith("_"):
+        return {}, ""
+    try:
+        given, text = split(content.decode())
+    except UnicodeDecodeError:
+        return {}, ""
     return given | (document.metadata or {}), text
 
 
-def _acknowledged(document: IngestFile) -> dict[str, str]:
-    return {"path": document.path}
-
-
-def _shown(name: str, user: _User, status: int) -> Response:
-    body = {"brainId": name, "documents": len(user.texts)}
-    if user.description is not None:
-        body["description"] = user.description
+def _brain_response(name: str, brain: _Brain, status: int) -> Response:
+    body = {"brainId": name, "documents": len(brain.texts)}
+    if brain.description is not None:
+        body["description"] = brain.description
     return JSONResponse(body, status)
 
 
@@ -197,40 +244,24 @@ async def _health(_: Request) -> Response:
 
 
 async def _body(request: Request, model: type[_Model]) -> _Model:
+    """Read a body; raises _Problem if it is not a `model`."""
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as error:
         raise _Problem("validation_error", first_fault(error)) from error
 
 
-def _handled(
-    handle: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """The route of a handler whose errors are problem details."""
-
-    async def handled(request: Request) -> Response:
-        try:
-            return await handle(request)
-        except _Problem as problem:
-            kind, detail = problem.kind, str(problem)
-        except (CallError, MemconformError) as error:
-            kind, detail = "bad_gateway", f"{error.code}: {error.message}"
-        body = {"status": STATUS[kind], "title": kind, "detail": detail, "code": kind}
-        return JSONResponse(body, STATUS[kind], media_type=MEDIA_TYPE)
-
-    return handled
-
-
 def main() -> None:
     """Serve until SIGTERM."""
     parser = argparse.ArgumentParser()
-    for name in ("manifest", "python", "folder", "host", "port", "upstream"):
+    for name in ("manifest", "python", "state", "host", "port", "upstream"):
         parser.add_argument(f"--{name}", required=True)
     flags = parser.parse_args()
     session = AdapterSession.of(
         load_system(Path(flags.manifest)),
         flags.python,
-        Path(flags.folder),
+        # The state is a folder in it, which is dropped at the end; the log stays.
+        Path(flags.state).parent,
         upstream=flags.upstream,
         embed_model=os.environ.get(EMBED_MODEL) or DEFAULT_MODEL,
     )
@@ -240,8 +271,12 @@ def main() -> None:
 
 async def _serve(session: AdapterSession, host: str, port: int) -> int:
     """Serve until SIGTERM; returns the exit code."""
+
+    def stop() -> None:
+        server.should_exit = True
+
     config = uvicorn.Config(
-        _ContractDaemon(session).app(),
+        _ContractDaemon(session, stop).app(),
         host=host,
         port=port,
         log_level="warning",
@@ -253,11 +288,14 @@ async def _serve(session: AdapterSession, host: str, port: int) -> int:
         workers=1,
         forwarded_allow_ips=[],
     )
+    server = uvicorn.Server(config)
     try:
         async with session.run():
             # The server raises the signal again that it ended by, before the adapter is stopped.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            await uvicorn.Server(config).serve()
+            await server.serve()
+            if session.connection.halted is not None:
+                raise session.connection.halted
     except MemconformError as error:
         excerpt = f"\n{error.excerpt}" if error.excerpt else ""
         sys.stderr.write(f"{error.code}: {error.message}{excerpt}\n")

@@ -86,9 +86,9 @@ class SystemManifest(_Table):
     """Seconds for a call of the adapter."""
     root: bool = True
     """Whether it runs as root, which Postgres does not."""
-    language_model: bool = False
-    """Whether it needs a language model to store or search. The scripted upstream has none: it
-    fills schemas and echoes messages, as rows say, and `--system all` leaves the system out."""
+    lacks_model: bool = False
+    """Whether it is measured without the language model that it is meant to have, such as with the
+    upstream's stand-in: rows say so, and `--system all` leaves it out."""
     upstream: SystemUpstream | None = None
 
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
-from memconform.adapters.manifest import MANIFEST, SystemManifest, mcp_faults
+from memconform.adapters.manifest import MANIFEST, McpServer, SystemManifest, mcp_faults
 from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.discovery import sdks_folder
 from memconform.daemons.manifest import Build, read_tables, require_no_faults
@@ -24,7 +24,6 @@ _PINNED = re.compile(r"[\w.-]+(\[[^]]*\])? *={2,3} *[\w.+!-]+ *(;.*)?")
 _NPM = 'cp package.json package-lock.json "$0" && cd "$0" && npm ci --ignore-scripts --no-fund'
 _LOCK = "package-lock.json"
 _VENV = '"$1" -m venv "$0" && "$0/bin/python" -m pip install --disable-pip-version-check -r "$2"'
-_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,8 @@ class AdapterProgram:
         `python` is its interpreter or the folder of its packages, as `install` returns it.
         """
         if (mcp := self.manifest.mcp) is not None:
-            here = {"python": python, "packages": python}
-            command = list(filled(dict(enumerate(mcp.command)), here).values())
+            here = "{packages}" if self.is_npm else "{python}"
+            command = [part.replace(here, python) for part in mcp.command]
             table = mcp.model_copy(update={"command": command})
             return [sys.executable, "-I", str(_MCP_BRIDGE), table.model_dump_json()]
         path = str(self.file.absolute())
@@ -90,7 +89,7 @@ class AdapterProgram:
     def requires(self) -> tuple[str, ...]:
         """npm, or the interpreter, unless it is the one that runs memconform."""
         if self.is_npm:
-            return ("npm",)
+            return ("node", "npm")
         return () if self._python == sys.executable else (self._python,)
 
     @property
@@ -180,7 +179,7 @@ class AdapterProgram:
         return upstream.scripted if upstream is not None and scripted else {}
 
 
-def filled(values: Mapping[_Key, str], placeholders: Mapping[str, str]) -> dict[_Key, str]:
+def filled(values: Mapping[str, str], placeholders: Mapping[str, str]) -> dict[str, str]:
     """Values with their placeholders replaced."""
 
     def replaced(text: str) -> str:
@@ -241,16 +240,25 @@ def load_system(path: Path) -> AdapterProgram:
     return program
 
 
+def _server_faults(program: AdapterProgram, mcp: McpServer) -> Iterator[str]:
+    yield from mcp_faults(mcp)
+    manifest = program.manifest
+    other = "{python}" if program.is_npm else "{packages}"
+    if any(other in part for part in mcp.command):
+        kind = "npm has no interpreter of Python" if program.is_npm else "only npm has a folder"
+        yield f"mcp.command: {other}: {kind}"
+    if manifest.command is not None or "adapter" in manifest.model_fields_set:
+        yield "mcp: it takes the place of adapter and command, omit them"
+    if manifest.settings:
+        yield "settings: an MCP server gets none; use mcp.env or [upstream.scripted]"
+
+
 def _faults(program: AdapterProgram) -> Iterator[str]:
     manifest = program.manifest
     if manifest.command is not None and (manifest.python or manifest.requires):
         yield "command: python and requires are for Python modules, omit them"
     if manifest.mcp is not None:
-        yield from mcp_faults(manifest.mcp)
-        if manifest.command is not None or "adapter" in manifest.model_fields_set:
-            yield "mcp: it takes the place of adapter and command, omit them"
-        if manifest.settings:
-            yield "settings: an MCP server gets none; use mcp.env or [upstream.scripted]"
+        yield from _server_faults(program, manifest.mcp)
     if program.is_npm and manifest.mcp is None:
         yield f"requires: {_LOCK} is for MCP servers"
     files = {"requires": manifest.requires}

@@ -46,8 +46,8 @@ class AdapterSystem:
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
-        """Its own, labelled if a stand-in takes the place of its language model."""
-        return (Strategy(None, {"model": "none"} if self.program.manifest.language_model else {}),)
+        """Its own, labelled if it lacks the language model that it is meant to have."""
+        return (Strategy(None, {"model": "none"} if self.program.manifest.lacks_model else {}),)
 
     @property
     def identity(self) -> str:

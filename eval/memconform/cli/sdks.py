@@ -73,19 +73,20 @@ def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(
-                f"SDK {name!r} was given twice",
+                f"{name!r} was given twice",
                 code="one_name_twice",
-                hint="name each SDK once; `name` in its sdk.toml is what counts",
+                hint="name each once; `name` in its sdk.toml or system.toml is what counts",
             )
 
 
 def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
-    """Return the names of all known SDKs, for `--sdk all`.
+    """Return the names of all known SDKs, for `--sdk all`, and the systems beside it.
 
     Raises:
         UsageError: if there are none, or `all` is not the only reference.
     """
-    if len(references) > 1:
+    systems = [reference for reference in references if reference.startswith(SYSTEM)]
+    if len(references) > 1 + len(systems):
         raise UsageError(
             "--sdk all cannot be combined with other SDKs",
             code="all_and_more",
@@ -98,4 +99,4 @@ def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
             code="unknown_sdk",
             hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
         )
-    return names
+    return [*names, *systems]

@@ -23,6 +23,11 @@ class Timeouts:
     gap: float = 30.0
     """Between two events of a stream, or two pieces of a plain response."""
 
+    def at_least(self, seconds: float) -> "Timeouts":
+        """Limits that leave a call this much time to answer, and more if these do."""
+        total, first, gap = (max(each, seconds) for each in (self.total, self.first, self.gap))
+        return Timeouts(total=total, connect=self.connect, first=first, gap=gap)
+
 
 ROUNDING_MS = 1.0
 """How much longer than the latency a daemon may say that it took: it may round up to a whole

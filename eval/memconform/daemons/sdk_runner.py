@@ -128,6 +128,8 @@ class SdkRunner(ABC):
     has_contract: bool = True
     """Whether its daemon promises what the contract does. A memory system behind an adapter does
     not: what it does not find is a finding, and no reason not to measure it."""
+    call_timeout_s: float = 0
+    """Seconds that a call may take in any case, whatever the limits of a run are."""
     managed: bool = True
     """Whether the harness starts the daemon and may empty its brains."""
 

@@ -148,7 +148,7 @@ class ProbeSearch:
         mean = max(1, self._documents.size // max(1, len(self._documents)))
         return max(ALONE_DEPTH, min(DEEPEST, _DEEPEST_BYTES // mean))
 
-    async def ranks(self, path: str, query: str, leg: Mode, depth: int) -> bool:
+    async def finds(self, path: str, query: str, leg: Mode, depth: int) -> bool:
         """Whether a document is among the first `depth` chunks, whatever the others are."""
         request = SearchRequest(query=query, top_k=depth, mode=leg)
         answer, _ = await self._client.search(self._brain, request, rank_by="position")

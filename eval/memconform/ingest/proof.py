@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError
+from memconform.client.failures import CallError, CallTimeoutError, ContractViolatedError
 from memconform.contract.core import DEEPEST, SearchRequest, SearchResponse
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -46,7 +46,8 @@ _RANDOM_UNFILTERED = 3
 """Further documents, drawn from all, that it probes without a filter."""
 _SHOWN = 3
 _OBSERVED = 300
-"""Documents searched for by their own words in an index of which nothing is demanded."""
+"""Documents searched for by their own words in an index of which nothing is demanded: with as many,
+a share is known to 6 points, and of a system that takes 0.1 s for a search in half a minute."""
 _OBSERVED_DEPTH = 10
 
 
@@ -125,27 +126,30 @@ class IndexProver:
         """Count how many of up to _OBSERVED random documents are found by their own words.
 
         For a system that promises nothing: it may rank approximately, or drop what it takes for a
-        duplicate. A search that fails has found nothing.
+        duplicate. Searches that fail are counted apart.
 
         Raises:
-            CallError: if every search failed.
+            CallError: if every search failed, or one took too long.
         """
         paths = self._documents.paths
         sample = self._rng.sample(paths, min(_OBSERVED, len(paths)))
         texts = {path: searchable_text(self._documents.document(path)) for path in sample}
         queries = {path: long_query(text) for path, text in texts.items() if terms(text)}
-        found, failures = 0, []
+        found, failures = 0, list[CallError]()
         for path, query in queries.items():
             try:
-                found += await self._probe.ranks(path, query, self.legs[0], _OBSERVED_DEPTH)
+                found += await self._probe.finds(path, query, self.legs[0], _OBSERVED_DEPTH)
+            except CallTimeoutError:
+                raise
             except CallError as error:
                 failures.append(error)
         if failures and len(failures) == len(queries):
             raise failures[-1]
         return ProofRecord(
             documents=found,
-            of=len(queries),
+            of=len(queries) - len(failures),
             without_words=len(sample) - len(queries),
+            failed=len(failures),
             modes=[self.legs[0].value],
             promised=False,
         )

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memconform.printing.plurals import plural
 from memconform.records import Failure, Record
 
 
@@ -22,6 +23,8 @@ class ProofRecord(Record):
     """Lower bound of the searchable share, from a random sample; null if all were proven."""
     confidence: float | None = None
     """Confidence of that bound."""
+    failed: int = 0
+    """Searches that failed, which are not part of `of`; a failure ends a proof that is demanded."""
     promised: bool = True
     """Whether the daemon promises that each is found; otherwise `documents` is what was seen."""
     after_ms: float | None = None
@@ -31,7 +34,8 @@ class ProofRecord(Record):
     def describe(self) -> str:
         """A phrase for people: `all 212 documents proven searchable`, or what a sample proves."""
         if not self.promised:
-            return f"{self.documents:,} of {self.of:,} documents found by their own words"
+            failed = f"; {plural(self.failed, 'search')} failed" if self.failed else ""
+            return f"{self.documents:,} of {self.of:,} documents found by their own words{failed}"
         modes = f" ({', '.join(self.modes)})" if self.modes else ""
         modes += "" if self.after_ms is None else f", after {self.after_ms / 1e3:.3g} s"
         if self.share is None:

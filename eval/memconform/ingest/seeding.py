@@ -363,8 +363,12 @@ class _Seeder:
 def _hint(error: CallError, runner: SdkRunner) -> str:
     """What to try after a call of seeding that failed."""
     if isinstance(error, CallTimeoutError):
-        fewer = ", and [seed] batch sends fewer documents in one" if runner.has_contract else ""
-        return f"--timeout allows a call more time{fewer}"
+        if not runner.has_contract:
+            return "timeout_s of its system.toml allows a call more time"
+        return (
+            "--timeout, or --timeout-first of run, allows a call more time, and [seed] batch sends"
+            " fewer documents in one"
+        )
     return _BY_POSITION if "score rises" in error.message else _SEE_DOCTOR
 
 

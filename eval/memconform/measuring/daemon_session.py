@@ -65,7 +65,7 @@ async def daemon_session(
             served(runner, launch, upstream) as daemon,
             ContractClient(
                 daemon.base_url,
-                timeouts=timeouts,
+                timeouts=timeouts.at_least(runner.call_timeout_s),
                 connections=connections,
                 headers=headers,
                 dialect=runner.dialect,

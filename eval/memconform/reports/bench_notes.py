@@ -103,7 +103,7 @@ def _model_calls(seen: SystemBehaviour) -> str:
     if seen.model_calls is None:
         return "-"
     shown = f"{seen.model_calls:,}"
-    return f"{shown}, {seen.stand_ins:,} by no model" if seen.stand_ins else shown
+    return f"{shown}, {seen.stand_ins:,} by a stand-in" if seen.stand_ins else shown
 
 
 def bm25_table(report: BenchReport) -> BenchTable | None:

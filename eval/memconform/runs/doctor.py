@@ -10,6 +10,7 @@ from pathlib import Path
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.recorder import record_exchanges
+from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import TERM_GRACE_SECONDS
@@ -92,7 +93,12 @@ async def examine(
             ready = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
             yield Step("start", f"{ready}{daemon.base_url}")
             client = await stack.enter_async_context(
-                ContractClient(daemon.base_url, headers=headers, dialect=runner.dialect)
+                ContractClient(
+                    daemon.base_url,
+                    timeouts=Timeouts().at_least(runner.call_timeout_s),
+                    headers=headers,
+                    dialect=runner.dialect,
+                )
             )
             stage = "stop"
             async for step in _run_checks(runner, daemon, client, before_end):
@@ -168,7 +174,7 @@ async def _run_checks(
 
 
 def _is_finding(step: Step, runner: SdkRunner) -> bool:
-    """Whether a memory system was seen not to find something, which is no fault of its."""
+    """Whether a memory system was seen not to find something, which is a finding."""
     is_lack = step.error is not None and step.error.code == "bad_retrieval"
     return is_lack and not runner.has_contract
 

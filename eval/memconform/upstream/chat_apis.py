@@ -22,7 +22,11 @@ class Dialect(Protocol):
         ...
 
     def wanted_schema(self, body: Body) -> WantedSchema | None:
-        """The schema that the reply must have, in a tool that must be called or as its text."""
+        """The schema that the reply must have, in a tool that must be called or as its text.
+
+        Raises:
+            BadRequestError: if it is missing, no object, or of a tool that is to be streamed.
+        """
         ...
 
     def opening(self, model: str, usage: TokenUsage) -> bytes: ...
@@ -69,6 +73,16 @@ def _users(messages: Sequence[Body]) -> list[str]:
     return users
 
 
+def _object(body: Body, key: str) -> Body:
+    """The object of a key, empty if there is none; raises BadRequestError for another value."""
+    value = body.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadRequestError(f"{key}: must be a JSON object")
+    return value
+
+
 def _tools(body: Body) -> list[Body]:
     """The tools of a request of which one must be called."""
     if body.get("stream") is True:
@@ -100,15 +114,16 @@ class OpenAI:
         return "\n".join(_text(m.get("content")) for m in system), _users(messages)
 
     def wanted_schema(self, body: Body) -> WantedSchema | None:
-        wanted = body.get("response_format")
-        if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
-            return _wanted((wanted.get("json_schema") or {}).get("schema"))
+        wanted = _object(body, "response_format")
+        if wanted.get("type") == "json_schema":
+            return _wanted(_object(wanted, "json_schema").get("schema"))
         choice = body.get("tool_choice")
-        if isinstance(choice, dict) or choice == "required":
-            function = choice.get("function") if isinstance(choice, dict) else None
-            tools = [tool.get("function") or {} for tool in _tools(body)]
-            return _forced(tools, (function or {}).get("name"), "parameters")
-        if isinstance(wanted, dict) and wanted.get("type") == "json_object":
+        is_named = isinstance(choice, dict) and choice.get("type") == "function"
+        if is_named or choice == "required":
+            function = _object(choice, "function") if isinstance(choice, dict) else {}
+            tools = [_object(tool, "function") for tool in _tools(body)]
+            return _forced(tools, function.get("name"), "parameters")
+        if wanted.get("type") == "json_object":
             for message in reversed(_messages(body)):
                 if (schema := find_schema(_text(message.get("content")))) is not None:
                     return WantedSchema(schema)

@@ -31,9 +31,12 @@ _KNOWN = re.compile(r"<ENTITIES>\n(.*?)\n</ENTITIES>", re.DOTALL)
 _SPEAKER = re.compile(r"^(?:\[[^\]\n]*\] *)?([A-Z][\w.'-]*(?: [A-Z][\w.'-]*)?): ", re.MULTILINE)
 _CAPITALIZED = re.compile(r"(?<=[a-z,] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")
 _MEMORIES = re.compile(
-    r"^## New Messages\n(.*?)\n\n## Observation Date\n", re.DOTALL | re.MULTILINE
+    r"\A## Summary\n.*^## Last k Messages\n.*^## Recently Extracted Memories\n"
+    r".*^## Existing Memories\n.*?^## New Messages\n(.*)\n\n## Observation Date\n[^\n]*\n\n"
+    r"## Current Date\n",
+    re.DOTALL | re.MULTILINE,
 )
-"""The part of mem0's prompt that has the messages."""
+"""The whole of mem0's prompt: a text that is quoted in another one has no such beginning."""
 _ROLE = re.compile(r"^(?:user|assistant): ", re.MULTILINE)
 
 
@@ -47,8 +50,12 @@ class WantedSchema:
 
 
 def stand_in(users: Sequence[str], wanted: WantedSchema | None) -> str | None:
-    """The reply to a chat that asks for memories or for a schema; None if it asks for neither."""
-    if (memories := _MEMORIES.search(users[-1])) is not None:
+    """The reply to a chat that asks for memories or for a schema; None if it asks for neither.
+
+    Raises:
+        ValueError: if the schema is not one.
+    """
+    if (memories := _MEMORIES.match(users[-1])) is not None:
         return _echo(memories[1])
     if wanted is not None:
         return json.dumps(fill_schema(wanted.schema, users), ensure_ascii=False)
@@ -64,7 +71,8 @@ def _echo(conversation: str) -> str:
 
 
 def find_schema(prompt: str) -> Schema | None:
-    """The last JSON schema of an object in a prompt; None if there is none."""
+    """The last JSON schema of an object in a prompt, without its passages; None if none."""
+    prompt = _PASSAGE.sub("", prompt)
     decoder, found, position = json.JSONDecoder(), None, 0
     for _ in range(_MOST_TRIES):
         position = prompt.find("{", position)
@@ -87,11 +95,17 @@ def fill_schema(schema: Schema, users: Sequence[str]) -> JsonValue:
     the entities that the prompt lists, otherwise the speaker, capitalized words, and the longest
     word. A list of objects with two names has one object, from the first name to the second. What
     may be omitted or null is; numbers and lists of numbers are 0 and empty.
+
+    Raises:
+        ValueError: if the schema is not one.
     """
     passages = [match[2] for match in _PASSAGE.finditer(users[-1])]
     text = (passages[0] if passages else users[-1]).strip()
     names = _listed_names(users[-1]) or list(_names(text))
-    return _Filler(schema, text, names).value(schema, names, 0)
+    try:
+        return _Filler(schema, text, names).value(schema, names, 0)
+    except (AttributeError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError("the reply's schema is not a JSON schema that can be filled") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +128,7 @@ class _Filler:
             case "array":
                 filled = self._array(schema, depth)
             case "integer" | "number":
-                # Of an index that may be none, -1 is none.
+                # An index whose description names -1 is none.
                 none = "-1" in str(schema.get("description", ""))
                 filled = -1 if none else schema.get("minimum", 0)
             case "boolean":

@@ -158,6 +158,7 @@ class ScriptedUpstream:
         Raises:
             UnreadablePromptError: if the answer depends on a prompt that has no recognized
                 structure.
+            BadRequestError: if a schema that is to be filled is not one.
         """
         counts = self._records.counts
         is_call = wanted is not None and wanted.tool != ""
@@ -165,7 +166,11 @@ class ScriptedUpstream:
             return judge(users[-1])
         if is_extracting(system, users) and not is_call:
             return extractor_reply(users)
-        if (text := stand_in(users, wanted)) is not None:
+        try:
+            text = stand_in(users, wanted)
+        except ValueError as error:
+            raise BadRequestError(str(error)) from error
+        if text is not None:
             counts.stand_ins += 1
             return text
         if not wants_scores(system):

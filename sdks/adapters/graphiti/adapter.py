@@ -46,7 +46,7 @@ def _graph(user):
 
 def store(user, items):
     for item in items:
-        date = datetime.fromisoformat(item.date) if item.date else datetime.now(UTC)
+        date = datetime.fromisoformat(item.date) if item.date else datetime(2024, 1, 1, tzinfo=UTC)
         _loop.run_until_complete(_graph(user).add_episode(item.id, item.text, "chat", date))
 
 

@@ -76,7 +76,7 @@ def open_baselines(
 def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProgram]:
     """The systems of `--system` that have an adapter.
 
-    `all` leaves out those that need a language model, with a notice.
+    `all` leaves out those that lack a language model, with a notice.
 
     Raises:
         UsageError: `unknown_system`, `no_embedder`, `one_name_twice`, `bad_option`, or as
@@ -91,7 +91,7 @@ def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProg
             continue
         for each in find_systems(reference, folder, every=ALL, also=BASELINES):
             program = load_system(each)
-            if reference == ALL and program.manifest.language_model:
+            if reference == ALL and program.manifest.lacks_model:
                 left_out.append(program.name)
                 continue
             if any(program.is_same(other) for other in programs):
@@ -108,7 +108,7 @@ def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProg
             )
     named = {program.name for program in programs}
     if unnamed := [name for name in left_out if name not in named]:
-        progress(f"left out of `all`, for want of a language model: {', '.join(unnamed)}")
+        progress(f"left out of `all`, because they lack a language model: {', '.join(unnamed)}")
     if programs and options.events is not None:
         raise UsageError(
             "--events restricts what is searched for a question, which no adapter can do",

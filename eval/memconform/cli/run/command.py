@@ -279,7 +279,7 @@ def command(**flags: object) -> ExitCode:
     Without --seed-reference-brain, --corpus and --brain, a daemon that memconform starts gets the
     dataset's own corpus, or else its reference answers. A url: daemon is left as it is.
     """
-    flags["sdk"] = subjects(flags["sdk"], flags.pop("system"))  # type: ignore[arg-type] # same
+    flags["sdk"] = subjects(flags["sdk"], flags.pop("system"))  # type: ignore[arg-type] # click has validated every flag
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if options.html:
         require_extra("report")

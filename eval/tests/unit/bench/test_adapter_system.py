@@ -525,9 +525,9 @@ def test_what_of_all_systems_cannot_be_installed_is_skipped(
 def test_a_system_without_its_language_model_is_labelled_and_not_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _two_known(tmp_path, monkeypatch, "language_model = true\n")
+    _two_known(tmp_path, monkeypatch, "lacks_model = true\n")
     ended = _bench(tmp_path, "--system", "all")
-    assert "left out of `all`, for want of a language model: other\n" in ended.err
+    assert "left out of `all`, because they lack a language model: other\n" in ended.err
     assert [row["system"] for row in ended.report["rows"]] == ["mine"]
     named = _bench(tmp_path, "--system", "all", "--system", "other")
     assert "left out" not in named.err

@@ -15,8 +15,9 @@ from memconform.upstream.script import Reply, Script, ScriptRule
 from memconform.upstream.server import ScriptedUpstream
 
 _MEM0 = (
-    "## Summary\n\n\n## Existing Memories\n[]\n\n## New Messages\n{messages}\n\n"
-    "## Observation Date\n2026-01-01\n\n# Output:"
+    "## Summary\n\n\n## Last k Messages\n\n\n## Recently Extracted Memories\n[]\n\n"
+    "## Existing Memories\n[]\n\n## New Messages\n{messages}\n\n"
+    "## Observation Date\n2026-01-01\n\n## Current Date\n2026-01-01\n\n# Output:"
 )
 _EDGES = {
     "$defs": {
@@ -174,7 +175,24 @@ async def test_anthropics_tool_is_called() -> None:
     "more",
     [
         {"tools": [], "tool_choice": "required"},
-        {"tools": [{"function": {"name": "g"}}], "tool_choice": {"function": {"name": "f"}}},
+        {
+            "tools": [{"function": {"name": "g"}}],
+            "tool_choice": {"type": "function", "function": {"name": "f"}},
+        },
+        {"tools": [{"function": "f"}], "tool_choice": "required"},
+        {"tools": [], "tool_choice": {"type": "function", "function": "f"}},
+        {"response_format": {"type": "json_schema", "json_schema": "s"}},
+        {"response_format": "json_object"},
+        *(
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+            for schema in (
+                {"type": "object", "properties": {"a": 5}, "required": ["a"]},
+                {"type": "object", "properties": {"a": {}}, "required": 5},
+                {"anyOf": ["x"]},
+                {"enum": 5},
+                {"type": "array", "items": [{}]},
+            )
+        ),
         {"tools": [{"function": {"name": "f"}}], "tool_choice": "required"},
         {"response_format": {"type": "json_schema"}},
         {"response_format": {"type": "json_schema", "json_schema": {"schema": [1]}}},
@@ -195,6 +213,38 @@ async def test_without_a_schema_the_reader_answers_as_before() -> None:
         }
     )
     assert (answer.status_code, counts["stand_ins"], counts["refused"]) == (400, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Notes:\n[1] ## New Messages\nuser: a box\n\n## Observation Date\n\nQuestion: Which box?",
+        f"Notes:\n[1] {_MEM0.format(messages='user: a box')}\n\nQuestion: Which box?",
+    ],
+)
+async def test_a_text_that_quotes_a_prompt_is_not_obeyed(prompt: str) -> None:
+    answer, counts = await _post({"messages": [{"role": "user", "content": prompt}]})
+    assert (counts["stand_ins"], counts["answers"]) == (0, 1)
+    assert "memory" not in answer.text
+
+
+async def test_a_schema_in_a_passage_is_text() -> None:
+    other = json.dumps({"properties": {"x": {"type": "string"}}, "required": ["x"]})
+    prompt = f"{json.dumps(_EDGES)}\n<TEXT>\n{other}\n</TEXT>"
+    message: JsonValue = {"role": "user", "content": prompt}
+    answer, _ = await _post({"messages": [message], "response_format": {"type": "json_object"}})
+    reply = json.loads(answer.json()["choices"][0]["message"]["content"])
+    assert set(reply) == {"edges"}
+
+
+async def test_a_tool_that_may_be_called_is_none_that_must() -> None:
+    choice: JsonValue = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}
+    prompt = "Notes:\nThe kiln is hot.\n\nQuestion: Is the kiln hot?"
+    answer, counts = await _post(
+        {"messages": [{"role": "user", "content": prompt}], "tools": [], "tool_choice": choice}
+    )
+    assert answer.json()["choices"][0]["message"]["content"] == "The kiln is hot."
+    assert counts["answers"] == 1
 
 
 def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
