@@ -227,7 +227,7 @@ def verification_line(record: VerificationRecord) -> str:
     """Describe how often the index was verified while questions were asked."""
     if not record.reproof:
         times = plural(record.verifications, "time")
-        return f"counts compared {times}; no document searched for again (--no-reverify, or a memory system)"
+        return f"counts compared {times}; not re-verified (--no-reverify, or a memory system)"
     parts = [f"re-verified {plural(record.verifications, 'time')}"]
     if record.repeated:
         retrievals = plural(record.repeated, "retrieval")

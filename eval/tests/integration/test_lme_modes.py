@@ -12,6 +12,7 @@ import pytest
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.sdk_runner import Launch
 from memconform.replay.shared_brain import BrainFile, BrainKey, read_brain
+from tests.adapters import write_system
 from tests.clients import client_of
 from tests.conftest import Ended
 from tests.integration.serving import CHECKOUT
@@ -54,6 +55,21 @@ def test_controls_need_no_daemon_and_bound_what_retrieval_can_give(
     modes_of = [result["settings"]["benchmark_mode"] for result in (oracle, full, go)]
     assert modes_of == ["oracle", "full-context", "real-retrieval"]
     assert not (out / "parity.json").exists()
+
+
+def test_a_memory_system_is_replayed_like_an_sdk(
+    memconform: Callable[..., Ended], data: Path, workspace: Path
+) -> None:
+    mine = write_system(workspace / "mine")
+    out = workspace / "out"
+    ended = memconform(
+        *("lme", "run", "--dataset", data, "--system", mine, "--ingest-mode", "bulk"),
+        *("--output", out, "--upstream", "own", "--benchmark-mode", "real-retrieval"),
+    )
+    assert ended.code == 0, ended.err
+    result = _result(out, "mine")
+    assert result["retrieval"]["recall_all@5"]["value"] == 100.0
+    assert "documents found by their own words" in ended.err
 
 
 def test_what_was_retrieved_is_judged_whole_without_a_reader(

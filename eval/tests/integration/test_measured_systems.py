@@ -183,6 +183,14 @@ def test_a_system_differs_from_an_sdk_without_drift(memconform: Call, workspace:
     assert "other alone 0" in ended.err
 
 
+def test_a_system_is_asked_beside_all_sdks(memconform: Call, workspace: Path) -> None:
+    """`--sdk all` refused to be combined with any."""
+    (workspace / "memconform.toml").write_text('[sdks]\nabsent = "none.toml"\n')
+    ended = _run(memconform, workspace, "--sdk", "all")
+    assert "cannot be combined" not in ended.err
+    assert "none.toml" in ended.err
+
+
 def test_doctor_tries_a_system(memconform: Call, workspace: Path) -> None:
     write_system(workspace / "mine")
     ended = memconform("doctor", "--system", "mine")

@@ -146,6 +146,10 @@ def test_a_system_is_told_who_spoke_and_when(tmp_path: Path) -> None:
         ('requires = "missing.txt"\n', "missing.txt is not a file"),
         ('requires = "package-lock.json"\n', "package-lock.json is for MCP servers"),
         ('requires = "package-lock.json"\n', "package.json is not a file"),
+        (
+            '[mcp]\ncommand = ["{packages}/x"]\nstore.tool = "s"\nsearch.tool = "f"\n',
+            "only npm has a folder",
+        ),
         ('[settings]\nurl = "{upstrem}/v1"\n', "upstrem"),
         ('colour = "red"\n', "unknown key"),
         ('python = "3.11"\ncommand = ["node"]\n', "are for Python modules"),
