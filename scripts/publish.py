@@ -92,6 +92,7 @@ _BENCHES = {
 }
 """Arguments of the published benches; `@` marks a path below the data folder."""
 
+_ON_S: tuple[str, ...]
 _ON_S = ("agentmemory", "chroma", "faiss", "hindsight", "lancedb", "langgraph", "llamaindex")
 _ON_S += ("mcp-memory-service", "mcp-memory-service-all", "mempalace", "qdrant")
 _SYSTEMS = {

@@ -27,7 +27,7 @@ from memconform.printing.errors import render_error
 from memconform.printing.plurals import plural
 from memconform.replay.records import PublishedReplay
 from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
-from memconform.reports.bench_notes import row_name, system_tables
+from memconform.reports.bench_notes import behaviour_table, bm25_table, row_name
 from memconform.reports.lme import replay_table
 from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
@@ -182,7 +182,11 @@ def _systems_tables(checkout: Path) -> list[Table]:
     found = []
     for name, report in _reports(folder, BenchReport).items():
         found.append(Table(page, f"systems-{name}", _systems_table(report)))
-        for kind, table in zip(("behaviour", "bm25"), system_tables(report), strict=True):
+        kinds = {"behaviour": behaviour_table(report), "bm25": bm25_table(report)}
+        for kind, table in kinds.items():
+            if table is None:
+                # Of a bench that was continued, what a system did in an earlier part is not known.
+                continue
             lines = markdown_table(*table)
             found.append(Table(page, f"systems-{name}-{kind}", "\n".join([*lines, ""])))
     stated = _read(checkout / PUBLISHED / "stated.json")

@@ -40,6 +40,8 @@ _NO_ITEM = ""
 """The path of a hit that is no document's; no document can have it."""
 _IGNORED = ("filters", "tuning", "candidate_k", "rerank_top_n")
 """What a request must not ask for, because no adapter can do it."""
+_MOST_ASKED = 16
+"""How many times more hits than documents are asked for, of a system that stores them in pieces."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -201,16 +203,30 @@ class _ContractDaemon:
             if not brain.has_items:
                 return JSONResponse({"chunks": [], "tookMs": 0})
             await self._finish(name, brain)
-            reply = await self.session.call("search", name, wanted.query, wanted.top_k)
-        chunks: list[dict[str, Any]] = []
-        taken: set[str] = set()
-        for rank, (identifier, text, score) in enumerate(reply["hits"][: wanted.top_k]):
-            path = brain.path_of(identifier, text, taken)
-            taken.add(path)
-            digest = hashlib.sha256(f"{path}\0{text}".encode(errors="surrogatepass")).hexdigest()
-            chunk = {"chunkId": f"{digest[:16]}-{rank}", "path": path, "text": text}
-            chunks.append(chunk | {"score": -float(rank) if score is None else score})
-        return JSONResponse({"chunks": chunks, "tookMs": reply["took_ms"]})
+            asked = wanted.top_k
+            while True:
+                reply = await self.session.call("search", name, wanted.query, asked)
+                chunks = _chunks(brain, reply["hits"][:asked])
+                is_all = len(chunks) >= min(wanted.top_k, len(brain.texts))
+                if is_all or len(reply["hits"]) < asked or asked >= _MOST_ASKED * wanted.top_k:
+                    break
+                asked *= 2
+        return JSONResponse({"chunks": chunks[: wanted.top_k], "tookMs": reply["took_ms"]})
+
+
+def _chunks(brain: _Brain, hits: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """The hits as chunks, those of one document once, at the first; raises _Problem."""
+    chunks: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    for rank, (identifier, text, score) in enumerate(hits):
+        path = brain.path_of(identifier, text, taken)
+        if path != _NO_ITEM and path in taken:
+            continue
+        taken.add(path)
+        digest = hashlib.sha256(f"{path}\0{text}".encode(errors="surrogatepass")).hexdigest()
+        chunk = {"chunkId": f"{digest[:16]}-{rank}", "path": path, "text": text}
+        chunks.append(chunk | {"score": -float(rank) if score is None else score})
+    return chunks
 
 
 def _read(document: IngestFile) -> tuple[dict[str, Any], str]:

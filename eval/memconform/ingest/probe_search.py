@@ -148,11 +148,11 @@ class ProbeSearch:
         mean = max(1, self._documents.size // max(1, len(self._documents)))
         return max(ALONE_DEPTH, min(DEEPEST, _DEEPEST_BYTES // mean))
 
-    async def finds(self, path: str, query: str, leg: Mode, depth: int) -> bool:
-        """Whether a document is among the first `depth` chunks, whatever the others are."""
+    async def paths(self, query: str, leg: Mode, depth: int) -> list[str]:
+        """The paths of the first `depth` chunks, whatever they are."""
         request = SearchRequest(query=query, top_k=depth, mode=leg)
         answer, _ = await self._client.search(self._brain, request, rank_by="position")
-        return any(chunk.path == path for chunk in answer.chunks)
+        return [chunk.path for chunk in answer.chunks]
 
     async def verified_search(self, request: SearchRequest) -> SearchResponse:
         # Random words must not fail a proof because the daemon reorders for some of them, as one

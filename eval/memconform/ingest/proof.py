@@ -130,21 +130,31 @@ class IndexProver:
 
         Raises:
             CallError: if every search failed, or one took too long.
+            DaemonError: `not_searchable` if no search returned anything.
         """
         paths = self._documents.paths
         sample = self._rng.sample(paths, min(_OBSERVED, len(paths)))
         texts = {path: searchable_text(self._documents.document(path)) for path in sample}
         queries = {path: long_query(text) for path, text in texts.items() if terms(text)}
-        found, failures = 0, list[CallError]()
+        found, is_empty, failures = 0, True, list[CallError]()
         for path, query in queries.items():
             try:
-                found += await self._probe.finds(path, query, self.legs[0], _OBSERVED_DEPTH)
+                paths = await self._probe.paths(query, self.legs[0], _OBSERVED_DEPTH)
             except CallTimeoutError:
                 raise
             except CallError as error:
                 failures.append(error)
+            else:
+                found += path in paths
+                is_empty &= not paths
         if failures and len(failures) == len(queries):
             raise failures[-1]
+        if is_empty and queries:
+            raise DaemonError(
+                f"no search for the own words of {len(queries)} documents returned anything",
+                code="not_searchable",
+                hint="return what is stored; every question would count as incorrect",
+            )
         return ProofRecord(
             documents=found,
             of=len(queries) - len(failures),

@@ -170,7 +170,7 @@ async def _stages(
             facts.seeded = verifier.seeded.record
             yield BrainSeeded(facts.seeded)
         auto_modes = None
-        if not plan.settings.allow_fallback:
+        if not plan.settings.allow_fallback and runner.has_contract:
             query = next(question.question for question in plan.selected)
             with keep_bodies(BodyFiles(folder.path).keep_from_here):
                 auto_modes = await verify_claims(client, plan, runner, brain, query)

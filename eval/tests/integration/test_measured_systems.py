@@ -156,9 +156,18 @@ def test_a_system_without_its_model_has_another_name(memconform: Call, workspace
     assert variables == {"JB_EMBED_MODEL": "fh256-1"}
 
 
+def test_several_hits_of_a_document_count_once(memconform: Call, workspace: Path) -> None:
+    """Three hits of each document, cut to k, pushed the others out of `run` and not of `bench`."""
+    thrice = "hits = [hit for hit in hits[::-1] for _ in range(3)][:k]"
+    ended = _run(memconform, workspace, "--top-k", "6", search=thrice)
+    assert (ended.code, ended.result["passed"]) == (0, 6), ended.err
+    assert {len(question["ranking"]) for question in ended.result["questions"]} == {6}
+
+
 @pytest.mark.parametrize(
     ("system", "code", "message"),
     [
+        ({"search": "hits = []"}, 3, "no search for the own words of 6 documents returned"),
         ({"store": "raise OSError('disk full')"}, 3, "OSError: disk full"),
         ({"search": "os._exit(3)"}, 3, "adapter_died"),
         ({"more": 'python = "3.99"\nrequires = "none.txt"\n'}, 2, "none.txt is not a file"),
@@ -175,7 +184,7 @@ def test_a_broken_system_has_no_score(
 
 def test_a_system_differs_from_an_sdk_without_drift(memconform: Call, workspace: Path) -> None:
     """A comparison of two of a kind would fail: nothing of one is found."""
-    other = write_system(workspace / "other", search="hits = []")
+    other = write_system(workspace / "other", search="hits = hits if '?' not in query else []")
     manifest = other / "system.toml"
     manifest.write_text(manifest.read_text().replace('"mine"', '"other"'))
     ended = _run(memconform, workspace, "--system", "other", "--floor", "0", "--repeat", "3")
@@ -199,6 +208,14 @@ def test_doctor_tries_a_system(memconform: Call, workspace: Path) -> None:
     broken = memconform("doctor", "--system", "mine")
     assert broken.code == 3
     assert "adapter_search_failed: OSError: no space" in broken.out
+
+
+def test_doctor_fails_a_system_that_returns_nothing(memconform: Call, workspace: Path) -> None:
+    write_system(workspace / "mine")
+    other = write_system(workspace / "other", search="hits = []")
+    ended = memconform("doctor", "--system", "mine", "--system", other)
+    assert (ended.code, "mine: ok" in ended.out) == (3, True), ended.out
+    assert "FAIL ingest" in ended.out
 
 
 def test_doctor_only_warns_of_what_a_system_does_not_find(

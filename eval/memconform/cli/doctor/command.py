@@ -19,7 +19,7 @@ class DoctorOptions:
     """Flags of `doctor`, under their own names."""
 
     sdk: str | None
-    system: str | None
+    system: tuple[str, ...]
     models: bool
     judge_header: tuple[str, ...]
     upstream: UpstreamKind
@@ -55,8 +55,10 @@ class DoctorOptions:
     "--system",
     group=DAEMONS,
     type=REFERENCE,
+    multiple=True,
     metavar="NAME|PATH",
-    help="Memory system behind an adapter to test, by its name or the path of a system.toml.",
+    help="Memory system behind an adapter to test, by its name or the path of a system.toml. May be"
+    " given several times.",
 )
 @option(
     "--models",

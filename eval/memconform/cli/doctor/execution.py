@@ -40,8 +40,7 @@ def doctor(options: DoctorOptions) -> ExitCode:
 
 async def _check(options: DoctorOptions, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
-    sdks, systems = ([] if name is None else [name] for name in (options.sdk, options.system))
-    named = subjects(sdks, systems)
+    named = subjects([] if options.sdk is None else [options.sdk], options.system)
     if not named and not options.models:
         return await _check_machine(options)
     codes = [await _check_models(options)] if options.models else []

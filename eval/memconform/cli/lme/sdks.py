@@ -21,7 +21,7 @@ from memconform.measuring.daemon_session import daemon_session
 from memconform.printing.output import echo
 from memconform.replay.filter_probe import honours_session_filter
 
-_BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25, Mode.AUTO)
+_BY_PREFERENCE = (Mode.HYBRID_RERANK, Mode.HYBRID, Mode.BM25)
 """The mode without `--mode`: the first that every SDK claims."""
 
 
@@ -81,7 +81,8 @@ def _require_running(runner: SdkRunner) -> None:
 def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[Mode, str]:
     """The mode of every search, and why.
 
-    Without the flag it is the first of hybrid-rerank, hybrid, bm25 and auto that every SDK claims.
+    Without the flag it is the first of hybrid-rerank, hybrid and bm25 that every SDK claims; with
+    memory systems, auto.
 
     Raises:
         UsageError: if they have none of these in common (`mode_not_claimed`).
@@ -89,6 +90,8 @@ def retrieval_mode(options: LmeOptions, runners: Sequence[SdkRunner]) -> tuple[M
     if options.retrieval_mode is not None:
         mode = Mode(options.retrieval_mode)
         return mode, f"{mode.value}: --mode says so"
+    if systems := [runner.name for runner in runners if not runner.has_contract]:
+        return Mode.AUTO, f"auto: {', '.join(systems)} can search in one way only"
     lacking = {
         mode: [runner.name for runner in runners if not runner.claims(mode)]
         for mode in _BY_PREFERENCE
