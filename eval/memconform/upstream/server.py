@@ -166,6 +166,9 @@ class ScriptedUpstream:
             return judge(users[-1])
         if is_extracting(system, users) and not is_call:
             return extractor_reply(users)
+        if is_searching(system, users) and not is_call:
+            counts.answers += 1
+            return next_reply(users)
         try:
             text = stand_in(users, wanted)
         except ValueError as error:
@@ -251,9 +254,7 @@ class _Chat:
 
 
 async def _answer(reply: Reply, system: str, users: Sequence[str]) -> str:
-    """The agent's or the reader's reply. Raises as `_default_text`."""
-    if is_searching(system, users):
-        return next_reply(users)
+    """The reader's reply. Raises as `_default_text`."""
     try:
         if sum(map(len, users)) + len(system) > _LONG_PROMPT:
             return await asyncio.to_thread(complete, system, users)

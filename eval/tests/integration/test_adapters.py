@@ -63,7 +63,9 @@ def test_a_system_is_measured_beside_a_baseline(memconform: Call, workspace: Pat
 _ASKS_FOR_MEMORIES = """
 import json
 from urllib.request import Request, urlopen
-prompt = "## New Messages\\nuser: a box\\n\\n## Observation Date\\n"
+heads = ("Summary", "Last k Messages", "Recently Extracted Memories", "Existing Memories")
+prompt = "".join(f"## {head}\\n\\n" for head in heads)
+prompt += "## New Messages\\nuser: a box\\n\\n## Observation Date\\n1\\n\\n## Current Date\\n1"
 body = json.dumps({"messages": [{"role": "user", "content": prompt}]})
 for _ in items:
     urlopen(Request(os.environ["MODELS"], body.encode(), {"Content-Type": "application/json"}))

@@ -90,6 +90,8 @@ def test_the_last_line_and_the_files(memconform: Call) -> None:
             "modes": ["bm25"],
             "share": None,
             "confidence": None,
+            "failed": 0,
+            "promised": True,
             "after_ms": None,
         },
     }

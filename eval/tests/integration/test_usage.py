@@ -48,7 +48,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         ),
         (("--sdk", "url:http://127.0.0.1:9"), 3, "check that the daemon is running"),
         (("--timeout", "0", "--sdk", _PY), 2, "Invalid value for '--timeout'"),
-        ((), 2, "Missing option '--sdk'"),
+        ((), 2, "give --sdk or --system"),
         (("--sdk", "url:http://127.0.0.1:99999"), 2, "is not a valid daemon address"),
         (("--sdk", "url:http://[::1"), 2, "is not a valid daemon address"),
         (("--sdk", ":"), 2, "--sdk :"),
