@@ -11,8 +11,7 @@ import hashlib
 import os
 import signal
 import sys
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,24 +23,28 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from memconform.adapters.program import load_system
+from memconform.adapters.item_search import Hit, ItemHits, StoredTexts, search_items
+from memconform.adapters.program import (
+    DEFAULT_MODEL,
+    EMBED_MODEL,
+    UPSTREAM,
+    AdapterProgram,
+    load_system,
+)
 from memconform.adapters.session import BATCH, AdapterSession
 from memconform.client.failures import CallError
 from memconform.contract.core import CreateBrain, IngestBatch, IngestFile, SearchRequest
 from memconform.contract.problem import MEDIA_TYPE, STATUS
+from memconform.contract.wire import CONTRACT_VERSION
+from memconform.daemons.resources import RUN_ID_VARIABLE
 from memconform.errors import MemconformError
 from memconform.oracle.front_matter import split
 from memconform.validation_faults import first_fault
 
-EMBED_MODEL = "JB_EMBED_MODEL"
-"""The variable that names the embedding model of the scripted upstream."""
-DEFAULT_MODEL = "fh256-1"
 _NO_ITEM = ""
-"""The path of a hit that is no document's; no document can have it."""
+"""The path of a hit that matches no document: a document's path is never empty."""
 _IGNORED = ("filters", "tuning", "candidate_k", "rerank_top_n")
 """What a request must not ask for, because no adapter can do it."""
-_MOST_ASKED = 16
-"""How many times more hits than documents are asked for, of a system that stores them in pieces."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -59,7 +62,7 @@ class _Brain:
     """A brain, which is a user of the adapter, and what it holds."""
 
     description: str | None = None
-    texts: dict[str, str] = field(default_factory=dict)
+    documents: StoredTexts = field(default_factory=StoredTexts)
     """By path, without front matter; also those that are not handed over."""
     has_items: bool = False
     """Whether the adapter knows the user."""
@@ -67,28 +70,21 @@ class _Brain:
     """Whether nothing was stored since the last call of `finish`."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by each call of the adapter and what belongs to it: an adapter makes one at a time."""
-    _by_text: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, texts: Mapping[str, str]) -> None:
-        """Add documents, by path."""
-        self.texts.update(texts)
-        for path, text in texts.items():
-            self._by_text[text].append(path)
-
-    def path_of(self, identifier: str | None, text: str, taken: Collection[str]) -> str:
-        """The path of a hit: by its id, otherwise by its exact text, which is never guessed."""
-        if identifier is not None:
-            if identifier not in self.texts:
-                raise _Problem(
-                    "bad_gateway", f"a hit has the id {identifier!r}, which was never stored"
-                )
-            return identifier
-        candidates = self._by_text.get(text, ())
-        return next((path for path in candidates if path not in taken), _NO_ITEM)
+    def items_of(self, hits: Sequence[Hit]) -> list[str | None]:
+        """The document of each hit; raises _Problem for an id that was never stored."""
+        items: list[str | None] = []
+        for identifier, text, _ in hits:
+            if identifier is not None and identifier not in self.documents.texts:
+                what = f"a hit has the id {identifier!r}, which was never stored"
+                raise _Problem("bad_gateway", what)
+            items.append(self.documents.item_of(identifier, text, items))
+        return items
 
 
 @dataclass(slots=True)
 class _ContractDaemon:
+    program: AdapterProgram
     session: AdapterSession
     on_halted: Callable[[], None]
     """Called when the adapter can be called no more."""
@@ -99,6 +95,7 @@ class _ContractDaemon:
         return Starlette(
             routes=[
                 Route("/healthz", _health),
+                Route("/version", self._version),
                 Route("/v1/brains", self._handled(self._create), methods=["POST"]),
                 Route(brain, self._handled(self._counts), methods=["GET"]),
                 Route(brain, self._handled(self._delete), methods=["DELETE"]),
@@ -129,6 +126,11 @@ class _ContractDaemon:
             return JSONResponse(body, STATUS[kind], media_type=MEDIA_TYPE)
 
         return handled
+
+    async def _version(self, _: Request) -> Response:
+        manifest = self.program.manifest
+        body = {"name": manifest.name, "version": manifest.version, "contract": CONTRACT_VERSION}
+        return JSONResponse(body | {"runId": os.environ.get(RUN_ID_VARIABLE, "")})
 
     async def _create(self, request: Request) -> Response:
         wanted = await _body(request, CreateBrain)
@@ -180,7 +182,7 @@ class _ContractDaemon:
             rows, texts = [], dict[str, str]()
             for document in documents:
                 path = document.path
-                if path in brain.texts or path in texts:
+                if path in brain.documents.texts or path in texts:
                     raise _Problem("conflict", f"{path} is stored, and no adapter replaces it")
                 metadata, texts[path] = _read(document)
                 if texts[path].strip():
@@ -190,7 +192,7 @@ class _ContractDaemon:
             for start in range(0, len(rows), BATCH):
                 await self.session.call("store", name, rows[start : start + BATCH])
                 brain.has_items, brain.is_finished = True, False
-            brain.add(texts)
+            brain.documents.add(texts)
 
     async def _search(self, request: Request) -> Response:
         """Search; raises _Problem, and as `AdapterSession.call`."""
@@ -203,30 +205,22 @@ class _ContractDaemon:
             if not brain.has_items:
                 return JSONResponse({"chunks": [], "tookMs": 0})
             await self._finish(name, brain)
-            asked = wanted.top_k
-            while True:
-                reply = await self.session.call("search", name, wanted.query, asked)
-                chunks = _chunks(brain, reply["hits"][:asked])
-                is_all = len(chunks) >= min(wanted.top_k, len(brain.texts))
-                if is_all or len(reply["hits"]) < asked or asked >= _MOST_ASKED * wanted.top_k:
-                    break
-                asked *= 2
-        return JSONResponse({"chunks": chunks[: wanted.top_k], "tookMs": reply["took_ms"]})
+            found = await search_items(
+                *(self.session, name, wanted.query, wanted.top_k),
+                stored=len(brain.documents.texts),
+                items_of=brain.items_of,
+            )
+        chunks = [_chunk(found, rank) for rank in found.firsts[: wanted.top_k]]
+        return JSONResponse({"chunks": chunks, "tookMs": found.took_ms})
 
 
-def _chunks(brain: _Brain, hits: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """The hits as chunks, those of one document once, at the first; raises _Problem."""
-    chunks: list[dict[str, Any]] = []
-    taken: set[str] = set()
-    for rank, (identifier, text, score) in enumerate(hits):
-        path = brain.path_of(identifier, text, taken)
-        if path != _NO_ITEM and path in taken:
-            continue
-        taken.add(path)
-        digest = hashlib.sha256(f"{path}\0{text}".encode(errors="surrogatepass")).hexdigest()
-        chunk = {"chunkId": f"{digest[:16]}-{rank}", "path": path, "text": text}
-        chunks.append(chunk | {"score": -float(rank) if score is None else score})
-    return chunks
+def _chunk(found: ItemHits, rank: int) -> dict[str, Any]:
+    """A hit as a chunk of its document."""
+    _, text, score = found.hits[rank]
+    path = found.items[rank] or _NO_ITEM
+    digest = hashlib.sha256(f"{path}\0{text}".encode(errors="surrogatepass")).hexdigest()
+    chunk = {"chunkId": f"{digest[:16]}-{rank}", "path": path, "text": text}
+    return chunk | {"score": -float(rank) if score is None else score}
 
 
 def _read(document: IngestFile) -> tuple[dict[str, Any], str]:
@@ -249,7 +243,7 @@ def _read(document: IngestFile) -> tuple[dict[str, Any], str]:
 
 
 def _brain_response(name: str, brain: _Brain, status: int) -> Response:
-    body = {"brainId": name, "documents": len(brain.texts)}
+    body = {"brainId": name, "documents": len(brain.documents.texts)}
     if brain.description is not None:
         body["description"] = brain.description
     return JSONResponse(body, status)
@@ -270,29 +264,30 @@ async def _body(request: Request, model: type[_Model]) -> _Model:
 def main() -> None:
     """Serve until SIGTERM."""
     parser = argparse.ArgumentParser()
-    for name in ("manifest", "python", "state", "host", "port", "upstream"):
+    for name in ("manifest", "python", "state", "host", "port"):
         parser.add_argument(f"--{name}", required=True)
     flags = parser.parse_args()
+    program = load_system(Path(flags.manifest))
     session = AdapterSession.of(
-        load_system(Path(flags.manifest)),
+        program,
         flags.python,
         # The state is a folder in it, which is dropped at the end; the log stays.
         Path(flags.state).parent,
-        upstream=flags.upstream,
+        upstream=os.environ.get(UPSTREAM, ""),
         embed_model=os.environ.get(EMBED_MODEL) or DEFAULT_MODEL,
     )
     with asyncio.Runner() as runner:
-        sys.exit(runner.run(_serve(session, flags.host, int(flags.port))))
+        sys.exit(runner.run(_serve(program, session, flags.host, int(flags.port))))
 
 
-async def _serve(session: AdapterSession, host: str, port: int) -> int:
+async def _serve(program: AdapterProgram, session: AdapterSession, host: str, port: int) -> int:
     """Serve until SIGTERM; returns the exit code."""
 
     def stop() -> None:
         server.should_exit = True
 
     config = uvicorn.Config(
-        _ContractDaemon(session, stop).app(),
+        _ContractDaemon(program, session, stop).app(),
         host=host,
         port=port,
         log_level="warning",

@@ -17,6 +17,11 @@ from memconform.daemons.sdk_runner import Progress
 from memconform.errors import DaemonError, UsageError, nearest
 from memconform.validation_faults import require_placeholders
 
+EMBED_MODEL = "JB_EMBED_MODEL"
+"""The variable that names the upstream's embedding model, for verbs without a flag."""
+DEFAULT_MODEL = "fh256-1"
+UPSTREAM = "MEMCONFORM_UPSTREAM"
+"""The variable with the address of the scripted upstream; not set without one."""
 _MCP_BRIDGE = Path(__file__).with_name("mcp_bridge.py")
 _FLAGS = {"upstream": "--upstream scripted", "embed_model": "--embed-model MODEL"}
 """By what is replaced in settings and in variables of `[upstream.scripted]`: the flag for it."""
@@ -196,10 +201,8 @@ def known_systems(folder: Path) -> dict[str, Path]:
     return {path.parent.name: path for path in manifests}
 
 
-def find_systems(
-    reference: str, folder: Path, *, every: str = "all", also: Sequence[str] = ()
-) -> list[Path]:
-    """The manifests that a `--system` means: a name, a path, or `every` known one.
+def find_system(reference: str, folder: Path, *, also: Sequence[str] = ()) -> Path:
+    """The manifest, or its folder, that a `--system` means: a known name, or a path.
 
     `also` are names that an error suggests, too.
 
@@ -207,24 +210,16 @@ def find_systems(
         UsageError: `unknown_system`.
     """
     known = known_systems(folder)
-    if reference == every:
-        if not known:
-            raise UsageError(
-                f"there is no sdks/adapters here, whose systems are `{every}`",
-                code="unknown_system",
-                hint="run it in a checkout of memconform, or give the path of a system.toml",
-            )
-        return list(known.values())
     if reference in known:
-        return [known[reference]]
+        return known[reference]
     if not Path(reference).exists():
-        names = (every, *also, *known)
+        names = (*also, *known)
         raise UsageError(
             f"no system {reference!r}",
             code="unknown_system",
             hint=nearest(reference, names) or f"give a path, or one of {', '.join(names)}",
         )
-    return [Path(reference)]
+    return Path(reference)
 
 
 def load_system(path: Path) -> AdapterProgram:

@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from memconform.adapters.contract_daemon import DEFAULT_MODEL, EMBED_MODEL
-from memconform.adapters.program import AdapterProgram, load_system
+from memconform.adapters.program import (
+    DEFAULT_MODEL,
+    EMBED_MODEL,
+    UPSTREAM,
+    AdapterProgram,
+    load_system,
+)
 from memconform.adapters.session import BATCH
 from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode, Profile
@@ -79,7 +84,7 @@ class SystemRunner(ManifestRunner):
         """
         if others := sorted(variables.keys() - {EMBED_MODEL}):
             raise UsageError(
-                f"--env {others[0]}: the adapter of {self.name} gets none of these variables",
+                f"--env {others[0]}: the adapter of {self.name} does not receive it",
                 code="foreign_environment",
                 hint=f"write it into [settings] or [upstream.scripted]; --env takes {EMBED_MODEL}",
             )
@@ -111,7 +116,6 @@ def _manifest(program: AdapterProgram) -> Manifest:
         "state": "{state_dir}",
         "host": "{host}",
         "port": "{port}",
-        "upstream": "{upstream}",
     }
     module = ("{python}", "-m", "memconform.adapters.contract_daemon")
     return Manifest(
@@ -126,9 +130,9 @@ def _manifest(program: AdapterProgram) -> Manifest:
         dialect=Dialect(
             name="system",
             rank_by="position",
-            routes={"version": False, "list_brains": False},
+            routes={"list_brains": False},
             objects={name: dict.fromkeys(keys, False) for name, keys in _NOTHING_OF.items()},
         ),
-        upstream=UpstreamSettings(scripted={"MEMCONFORM_SCRIPTED": "1"}),
+        upstream=UpstreamSettings(scripted={UPSTREAM: "{upstream}"}),
         capabilities=Capabilities(profiles=[Profile.CORE], modes=[Mode.AUTO]),
     )

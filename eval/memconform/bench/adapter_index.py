@@ -5,11 +5,11 @@ that is honest, and a finding. So its index is not proven; what it does becomes 
 """
 
 import random
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
+from memconform.adapters.item_search import Hit, StoredTexts, search_items
 from memconform.adapters.session import AdapterSession
 from memconform.bench.behaviour import SystemBehaviour
 from memconform.bench.records import IndexRecord
@@ -26,8 +26,6 @@ from memconform.measuring.observation import Observation
 _PROBES = 30
 """Items of each haystack that are searched for by their own words."""
 _PROBE_DEPTH = 10
-_MAX_HITS_FACTOR = 16
-"""How many times more hits than items are asked for, of a system that stores items in pieces."""
 _REPEATED = 5
 """Searches of each haystack that are made twice."""
 
@@ -37,38 +35,23 @@ def unique_id(user: str, item: Item) -> str:
     return f"{user}/{item.id}"
 
 
-class StoredHaystack:
+class StoredHaystack(StoredTexts):
     """The items that were sent for one user, and how its hits are recognized."""
 
     def __init__(self, user: str, items: Sequence[Item]) -> None:
+        super().__init__()
         self.user = user
         self.searches = 0
         self.items_found = 0
         """Items in the rankings of all its searches, those for its own words too; hits, where
         memories are wanted."""
         self.has_hits = False
-        self.texts = {unique_id(user, item): item.text for item in items}
+        self.add({unique_id(user, item): item.text for item in items})
         self.sources = {unique_id(user, item): item.source or item.id for item in items}
-        self._by_text = defaultdict[str, list[str]](list)
-        for identifier, text in self.texts.items():
-            self._by_text[text].append(identifier)
 
     def has_part(self, text: str) -> bool:
         """Whether the text of an item has this one in it."""
         return any(text in whole for whole in self.texts.values())
-
-    def item_of(
-        self, identifier: str | None, text: str, taken: Collection[str | None]
-    ) -> str | None:
-        """The item that a hit is; None for a text of the system's own.
-
-        A text that lost its id is matched exactly, to the first item that has it and is not
-        `taken`.
-        """
-        if identifier is not None:
-            return identifier
-        candidates = self._by_text.get(text, ())
-        return next((item for item in candidates if item not in taken), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +142,16 @@ class AdapterIndex:
         whole: bool = True,
         counted: bool = False,
     ) -> "_Found":
-        """The first k items of a search in order, each once; without `whole`, the first k hits.
-
-        A system may store an item in pieces: then more hits are asked for, until k items are found.
-        The time is that of the last call.
-        """
-        asked, wanted = k, min(k, len(stored.texts))
-        while True:
-            reply: dict[str, Any] = await self.session.call("search", stored.user, query, asked)
-            hits = reply["hits"][:asked]
-            items = self._items(stored, hits)
-            # A hit of no item counts towards k: what follows it is not what was asked for.
-            entries = list(dict.fromkeys(item or rank for rank, item in enumerate(items)))
-            is_all = len(entries) >= wanted or len(hits) < asked
-            if is_all or not whole or asked >= _MAX_HITS_FACTOR * k:
-                break
-            asked *= 2
-        ranking = tuple(entry for entry in entries[:k] if isinstance(entry, str))
+        """The first k items of a search in order, each once; without `whole`, the first k hits."""
+        searched = await search_items(
+            *(self.session, stored.user, query, k),
+            stored=len(stored.texts),
+            items_of=partial(self._items, stored),
+            whole=whole,
+        )
+        hits, items = searched.hits, searched.items
+        entries = (items[rank] for rank in searched.firsts[:k])
+        ranking = tuple(item for item in entries if item is not None)
         if counted:
             self.behaviour.hits += len(hits)
             for item, (_, text, _) in zip(items, hits, strict=True):
@@ -186,9 +162,9 @@ class AdapterIndex:
         stored.has_hits |= bool(hits)
         stored.items_found += len(ranking) if whole else len(hits)
         _, texts, scores = zip(*hits, strict=True) if hits else ((), (), ())
-        return _Found(ranking, texts, scores, float(reply["took_ms"]))
+        return _Found(ranking, texts, scores, searched.took_ms)
 
-    def _items(self, stored: StoredHaystack, hits: Sequence[Sequence[Any]]) -> list[str | None]:
+    def _items(self, stored: StoredHaystack, hits: Sequence[Hit]) -> list[str | None]:
         """The item of each hit.
 
         Raises:

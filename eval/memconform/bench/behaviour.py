@@ -41,5 +41,5 @@ class SystemBehaviour(Record, frozen=False):
     """Requests for vectors, answers and ranks, of all that was stored and searched; null if no
     scripted upstream counted them, and in older results."""
     stand_ins: int | None = None
-    """How many of these asked a language model for memories or for a schema, which the upstream
-    echoed or filled: no model took part."""
+    """Calls among these that were meant for a language model, and that the upstream answered by
+    fixed rules: it echoed messages or filled a schema."""

@@ -22,11 +22,11 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
     """The runner of an SDK, or of a memory system that `--system` names.
 
     Raises:
-        UsageError: as `discovery.find_runner`, `find_systems` and `load_system`.
+        UsageError: as `discovery.find_runner`, `find_system` and `load_system`.
     """
     if not reference.startswith(SYSTEM):
         return discovery.find_runner(reference, folder)
-    from memconform.adapters.program import find_systems  # noqa: PLC0415 - for systems alone
+    from memconform.adapters.program import find_system  # noqa: PLC0415 - for systems alone
     from memconform.adapters.system_runner import SystemRunner  # noqa: PLC0415
 
     name = reference.removeprefix(SYSTEM)
@@ -36,7 +36,7 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
             code="bad_option",
             hint="give --system once for each; memconform bench takes all",
         )
-    return SystemRunner.of(find_systems(name, folder)[0])
+    return SystemRunner.of(find_system(name, folder))
 
 
 async def build_sdks(

@@ -108,7 +108,8 @@ class IngestedDocuments:
             extent = self._extents.get(path)
             if extent is None:
                 raise ContractViolatedError(
-                    "foreign_chunk", f"{path} was retrieved but never ingested"
+                    "foreign_chunk",
+                    f"{path or 'a text of no document'} was retrieved but never ingested",
                 )
             if extent.chunk_count is not None and count > extent.chunk_count:
                 raise ContractViolatedError(

@@ -46,8 +46,8 @@ _RANDOM_UNFILTERED = 3
 """Further documents, drawn from all, that it probes without a filter."""
 _SHOWN = 3
 _OBSERVED = 300
-"""Documents searched for by their own words in an index of which nothing is demanded: with as many,
-a share is known to 6 points, and of a system that takes 0.1 s for a search in half a minute."""
+"""Documents that are searched for by their own words if the system promises nothing. This many give
+a share to within 6 points; at 0.1 s for a search they take half a minute."""
 _OBSERVED_DEPTH = 10
 
 

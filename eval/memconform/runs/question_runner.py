@@ -329,13 +329,15 @@ class QuestionRunner:
         fingerprint: WireFingerprint,
     ) -> RetrievalRecord:
         trace = response.trace.model_dump(mode="json", by_alias=True, exclude_none=True)
+        mode = mode_name(response.trace.effective_mode)
         if not self._has_contract:
-            trace["effectiveMode"] = OWN
+            # Results count modes by the trace, which has none of a system.
+            mode = trace["effectiveMode"] = OWN
         return RetrievalRecord(
             row=row,
             attempt=attempt,
             id=question.id,
-            mode=mode_name(response.trace.effective_mode) if self._has_contract else OWN,
+            mode=mode,
             ranking=[
                 RankedChunk(
                     chunk_id=chunk.chunk_id,

@@ -74,7 +74,7 @@ def _users(messages: Sequence[Body]) -> list[str]:
 
 
 def _object(body: Body, key: str) -> Body:
-    """The object of a key, empty if there is none; raises BadRequestError for another value."""
+    """The JSON object at a key, empty if missing; raises BadRequestError for any other value."""
     value = body.get(key)
     if value is None:
         return {}
@@ -84,7 +84,7 @@ def _object(body: Body, key: str) -> Body:
 
 
 def _tools(body: Body) -> list[Body]:
-    """The tools of a request of which one must be called."""
+    """The tools of a request that demands a call."""
     if body.get("stream") is True:
         raise BadRequestError("stream: the call of a tool is not streamed here")
     tools = body.get("tools")

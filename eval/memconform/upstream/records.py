@@ -61,7 +61,7 @@ class RequestCounts:
     answers: int = 0
     """Chats that ask for an answer, neither for scores, a verdict nor facts."""
     stand_ins: int = 0
-    """Chats whose schema was filled, or whose messages were echoed, in place of a model."""
+    """Chats that were answered by fixed rules in place of a model (`schema_filler`)."""
     refused: int = 0
     """Chats whose prompt the reader cannot read."""
     last_refusal: str = ""

@@ -118,8 +118,10 @@ class _Filler:
         """A value; the names that it uses are the first of `names`, its place in a list `index`."""
         schema = self._resolved(schema)
         filled: JsonValue = None
-        if depth > _MOST_DEPTH or "null" in _types(schema):
+        if "null" in _types(schema):
             return filled
+        if depth > _MOST_DEPTH:
+            return [] if _types(schema)[0] == "array" else filled
         if "const" in schema or schema.get("enum"):
             return schema["const"] if "const" in schema else schema["enum"][0]
         match _types(schema)[0]:
@@ -179,7 +181,9 @@ class _Filler:
                 for part in filter(None, reference.removeprefix("#").split("/")):
                     target = target.get(part) if isinstance(target, dict) else None
                 schema = target if isinstance(target, dict) else {}
-            elif parts := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+            elif parts := schema.get("allOf"):
+                schema = _merged([self._resolved(part) for part in parts])
+            elif parts := schema.get("anyOf") or schema.get("oneOf"):
                 described = {"description": schema.get("description", "")}
                 nulls = [part for part in parts if "null" in _types(part)]
                 schema = described | dict((nulls or parts)[0])
@@ -195,6 +199,18 @@ def _types(schema: Schema) -> Sequence[str]:
     if isinstance(kind, str):
         return (kind,)
     return ("object",) if "properties" in schema else ("string",)
+
+
+def _merged(parts: Sequence[Schema]) -> Schema:
+    """A schema with the properties of all parts."""
+    merged = {key: value for part in parts for key, value in part.items()}
+    for key in ("properties", "required"):
+        present = [part[key] for part in parts if key in part]
+        if present and key == "properties":
+            merged[key] = {name: each for table in present for name, each in table.items()}
+        elif present:
+            merged[key] = [name for names in present for name in names]
+    return merged
 
 
 def _properties(schema: Schema) -> dict[str, Schema]:
@@ -213,7 +229,7 @@ def _is_free(schema: Schema, kind: str) -> bool:
 
 
 def _is_name(key: str, schema: Schema) -> bool:
-    is_named = key == "id" or key.endswith(("name", "_id"))
+    is_named = key in ("id", "source", "target") or key.endswith(("name", "_id"))
     return is_named and _is_free(schema, "string") and not _is_relation(key, schema)
 
 

@@ -42,6 +42,7 @@ def test_a_system_is_asked_like_a_daemon(memconform: Call, workspace: Path) -> N
     assert ended.code == 0, ended.err
     result = ended.result
     assert (result["sdk"], result["passed"], result["served_modes"]) == ("mine", 6, {"own": 6})
+    assert result["daemon"]["version"] == "1.0"
     proof = result["seeded"]["proof"]
     assert (proof["documents"], proof["of"], proof["promised"]) == (6, 6, False)
     assert "6 of 6 documents found by their own words" in ended.err
@@ -267,8 +268,12 @@ def test_a_system_leaves_no_process_behind(memconform: Call, workspace: Path) ->
         (("--system", "all"), "--system all selects several"),
         ((), "give --sdk or --system"),
         (("--system", "mine", "--mode", "bm25"), "mine does not claim mode bm25"),
-        (("--system", "mine", "--env", "FOO=bar"), "--env FOO: the adapter of mine gets none"),
+        (
+            ("--system", "mine", "--env", "FOO=bar"),
+            "adapter of mine does not receive it",
+        ),
         (("--system", "mine", "--upstream", "real"), "mine is a memory system"),
+        (("--system", "mine", "--candidate-k", "7"), "are for daemons, and mine is a system"),
         (("--system", "mine", "--system", "mine"), "was given twice"),
     ],
 )

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from memconform.adapters.program import AdapterProgram, find_systems, known_systems, load_system
+from memconform.adapters.program import AdapterProgram, find_system, known_systems, load_system
 from memconform.bench.adapter_system import AdapterSystem
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.log_system import LogSystem
@@ -89,7 +89,15 @@ def find_adapters(options: BenchOptions, progress: Progress) -> list[AdapterProg
     for reference in options.system:
         if reference in BASELINES:
             continue
-        for each in find_systems(reference, folder, every=ALL, also=BASELINES):
+        if reference != ALL:
+            paths = [find_system(reference, folder, also=(ALL, *BASELINES))]
+        elif not (paths := list(known_systems(folder).values())):
+            raise UsageError(
+                "no sdks/adapters here, whose systems are `all`",
+                code="unknown_system",
+                hint="run it in a checkout of memconform, or give the path of a system.toml",
+            )
+        for each in paths:
             program = load_system(each)
             if reference == ALL and program.manifest.lacks_model:
                 left_out.append(program.name)

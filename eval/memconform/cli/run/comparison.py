@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-from memconform.cli.options import SYSTEM
 from memconform.cli.run.command import RunOptions
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
@@ -62,12 +61,14 @@ class RunComparison:
 
     def _is_drift(self, pair: Pair) -> bool:
         """Whether two SDKs differ; a memory system is not meant to be like any other."""
-        references = {
-            end.summary.sdk: end.summary.provenance.sdk_reference for end in self._finished
+        proofs = {
+            end.summary.sdk: end.summary.seeded.proof
+            for end in self._finished
+            if end.summary.seeded is not None
         }
-        named = [references[name] or "" for name in (pair.first, pair.second)]
+        promise_nothing = {sdk for sdk, proof in proofs.items() if proof and not proof.promised}
         is_drift = pair.contrast.verdict is ParityVerdict.DRIFT
-        return is_drift and not any(reference.startswith(SYSTEM) for reference in named)
+        return is_drift and promise_nothing.isdisjoint((pair.first, pair.second))
 
     @property
     def exit_codes(self) -> list[ExitCode]:

@@ -204,6 +204,12 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
     mode = Mode(options.mode)
     configure_runner(runner, options.upstream, daemon_variables(options.env))
     _require_claimed_mode(runner, mode, options)
+    if not runner.has_contract and (options.candidate_k or options.rerank_top_n):
+        raise UsageError(
+            f"--candidate-k and --rerank-top-n are for daemons, and {runner.name} is a system",
+            code="bad_option",
+            hint="omit them",
+        )
     runner.use_modes([mode])
     if corpus is not None and options.brain is not None:
         require_own_brain(runner, options.brain, allowed=options.i_own_this_brain)

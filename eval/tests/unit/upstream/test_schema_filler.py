@@ -101,6 +101,31 @@ async def test_listed_entities_are_the_names_each_with_its_place() -> None:
     }
 
 
+async def test_plain_ends_are_names_and_all_parts_are_filled() -> None:
+    """`source` and `target` got the passage, and of `allOf` only the first part was filled."""
+    edge = {
+        "allOf": [
+            {"properties": {"source": {"type": "string"}}, "required": ["source"]},
+            {"properties": {"target": {"type": "string"}}, "required": ["target"]},
+        ]
+    }
+    assert await _filled(edge, _TURN) == {"source": "Oda", "target": "Marigold"}
+
+
+async def test_a_list_within_itself_ends_empty() -> None:
+    """It ended in null, which a strict client refused."""
+    schema = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["kids"],
+    }
+    filled = await _filled(schema, _TURN)
+    jsonschema.validate(filled, schema)
+    while filled["kids"]:
+        [filled] = filled["kids"]
+    assert filled["kids"] == []
+
+
 async def test_a_text_without_two_names_has_no_fact() -> None:
     assert await _filled(_EDGES, "...") == {"edges": []}
 
