@@ -96,14 +96,20 @@ _ON_S: tuple[str, ...]
 _ON_S = ("agentmemory", "chroma", "faiss", "hindsight", "lancedb", "langgraph", "llamaindex")
 _ON_S += ("mcp-memory-service", "mcp-memory-service-all", "mempalace", "qdrant")
 _SYSTEMS = {
-    "locomo-turn": ((*_LOCOMO[:4], "--level", "turn"), ("all",)),
-    "locomo-session": ((*_LOCOMO[:4], "--level", "session"), ("all",)),
+    "locomo-turn": ((*_LOCOMO[:4], "--level", "turn"), ("all",), "all"),
+    "locomo-session": ((*_LOCOMO[:4], "--level", "session"), ("all",), "all"),
     # The text of a session on which MemPalace states its own figure; all 499 questions take hours.
     # mem0 joins the lines of a text before it asks for its vector, which alone takes another hour.
-    "longmemeval-s": ((*_S, "--session-doc", "user-only", "--sample", "100"), _ON_S),
+    "longmemeval-s": ((*_S, "--session-doc", "user-only", "--sample", "100"), _ON_S, "all"),
+    # One index of 105,591 turns: whichever stores or searches tens of turns a second takes hours.
+    "wmb-b": (
+        _WMB[:6],
+        ("chroma", "faiss", "lancedb", "mcp-memory-service-all", "qdrant"),
+        "go",
+    ),
 }
-"""Data and systems of the benches that measure systems beside all SDKs."""
-_OF_SYSTEMS = ("--sdk", "all", "--no-skip", "--mode", "bm25,semantic,hybrid")
+"""Data, systems and SDKs of the benches that measure systems beside SDKs."""
+_OF_SYSTEMS = ("--no-skip", "--mode", "bm25,semantic,hybrid")
 _NO_MODEL = {
     f"locomo-{level}-no-model": (
         *(*_LOCOMO[:4], "--level", level),
@@ -204,9 +210,9 @@ def measure_systems(name: str) -> dict[str, Any]:
 
 def _of_systems(name: str) -> tuple[str, ...]:
     """The arguments of a bench of systems."""
-    data, systems = _SYSTEMS[name]
+    data, systems, sdk = _SYSTEMS[name]
     named = (part for system in systems for part in ("--system", system))
-    return (*data, *named, *_OF_SYSTEMS, *_MINILM)
+    return (*data, *named, "--sdk", sdk, *_OF_SYSTEMS, *_MINILM)
 
 
 def measure_no_model(name: str) -> dict[str, Any]:
