@@ -82,6 +82,14 @@ def _resumed(records: Iterable[JournalRecord]) -> ResumeState:
     )
 
 
+def read_indexes(path: Path) -> Iterator[IndexRecord]:
+    """The indexes that a bench built; raises UsageError `journal_unreadable`."""
+    prefixes = (b'{"stage":"filled"', b'{"stage": "filled"')
+    for _, record in read_records(path, _reader(), prefixes=prefixes):
+        if isinstance(record, IndexRecord):
+            yield record
+
+
 def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, str]) -> ResumeState:
     """Load the measurements of an earlier bench from its journal.
 

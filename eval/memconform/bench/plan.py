@@ -32,6 +32,8 @@ class BenchmarkScan:
     items: int
     queries: Mapping[str, str]
     """The category of each query by id, in the order of the file."""
+    homes: Mapping[str, str]
+    """The haystack of each query by id."""
     with_gold: frozenset[str]
     """Ids of the queries that have gold."""
     dropped: tuple[DroppedEntry, ...]
@@ -97,6 +99,7 @@ def scan(
     digest = ContentDigest()
     counts: Counter[str] = Counter()
     queries: dict[str, str] = {}
+    homes: dict[str, str] = {}
     with_gold: list[str] = []
     clusters: set[str] = set()
     dropped: list[DroppedEntry] = []
@@ -111,6 +114,7 @@ def scan(
         without_text = sum(not item.text for item in haystack.items)
         counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
         queries |= {query.id: query.category for query in haystack.queries}
+        homes |= {query.id: haystack.id for query in haystack.queries}
         scored = [query for query in haystack.queries if query.gold]
         with_gold += [query.id for query in scored]
         clusters |= {haystack.id if q.cluster is None else q.cluster for q in scored}
@@ -126,6 +130,7 @@ def scan(
         haystacks=counts["haystacks"],
         items=counts["items"],
         queries=queries,
+        homes=homes,
         with_gold=frozenset(with_gold),
         dropped=tuple(dropped),
         items_without_text=counts["without_text"],
@@ -139,6 +144,11 @@ def scan(
         changed_gold=frozenset(changed_gold),
         undated=undated,
     )
+
+
+def positions_of(survey: BenchmarkScan, chosen: Collection[str]) -> dict[str, int]:
+    """The places of the chosen queries among each other, in the order of the benchmark."""
+    return {query: place for place, query in enumerate(filter(chosen.__contains__, survey.queries))}
 
 
 def _changed_gold(haystack: Haystack, corrected_gold: Mapping[str, tuple[str, ...]]) -> set[str]:
@@ -169,6 +179,8 @@ class BenchPlan:
     benchmark: Benchmark
     scan: BenchmarkScan
     settings: BenchSettings
+    positions: Mapping[str, int]
+    """The place of each query among the selected ones, in a shard among those of all shards."""
     planner: QueryPlanner
     systems: tuple[System, ...]
     seed: int

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from memconform.bench.behaviour import SystemBehaviour
 from memconform.contract.wire import CONTRACT_VERSION, RankBy
+from memconform.datasets.sharding import ShardRecord
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.observation import Observation
 from memconform.measuring.validity import Place
@@ -15,7 +16,7 @@ from memconform.scoring.accuracy import Estimate
 from memconform.stats.paired_comparison import PairedComparison
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.journal import JournalHeader
-from memconform.storage.provenance import HostOrigin, ReportHeader
+from memconform.storage.provenance import HostOrigin, PartOrigin, ReportHeader
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
 JOURNAL_SCHEMA: Literal["memconform/bench-journal@1"] = "memconform/bench-journal@1"
@@ -36,6 +37,8 @@ class BenchSettings(Record):
     """Digest of the events and ranges by which each query's candidates are pruned."""
     index: Literal["isolated", "shared", "category"]
     ks: list[int]
+    shard: ShardRecord | None = None
+    """Which part of the selected queries was asked; null for all."""
     unit: Literal["item", "memory"] = "item"
     """What a search is asked for: enough chunks to rank k items, or k chunks, whose texts are kept.
     """
@@ -46,6 +49,8 @@ class BenchSettings(Record):
         parts = [self.content_sha256, self.chosen_sha256, self.pruned_sha256]
         if self.unit != "item":
             parts.append(self.unit)
+        if self.shard is not None:
+            parts.append(self.shard.label())
         return hashlib.sha256(repr(tuple(parts)).encode()).hexdigest()
 
 
@@ -105,6 +110,8 @@ class QueryRecord(Observation):
     strategy: str
     haystack: str
     query: str
+    position: int = 0
+    """Its place among the selected queries, in the order of the benchmark; 0 in older results."""
     cluster: str | None = None
     """What it shares with queries that are not independent of it; null if that is the haystack."""
     category: str
@@ -360,6 +367,8 @@ class BenchReport(HostOrigin, ReportHeader):
     concurrency: int
     resumed_from: str | None
     """The bench whose measurements were taken over; null if none were. `took_s` is without it."""
+    parts: list[PartOrigin] = Field(default_factory=list)
+    """What a merged report was made of."""
     overhead_ms: QuantileSummary | None
     """Latency against a server that answers at once; it is part of every latency. Null without
     latencies."""

@@ -1,14 +1,18 @@
 """Collects the measurements of a bench and writes its report."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 from memconform.bench.ceilings import above_ceilings, ceilings
 from memconform.bench.chance import chance_levels
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
+    BenchSettings,
     Ceiling,
     ChanceLevel,
+    DataSource,
     ErrataReport,
     IndexRecord,
     JournalRecord,
@@ -20,13 +24,13 @@ from memconform.bench.records import (
 from memconform.bench.returned_texts import ReturnedTexts
 from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.system_agreement import compare_systems, compare_with_bm25
-from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.errors import ExitCode, gravest
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.validity import Validity
 from memconform.records import Incident
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import Start
+from memconform.storage.provenance import PartOrigin, Start
 from memconform.storage.result_file import write_result
 from memconform.storage.sink import json_bytes, replacing
 
@@ -37,19 +41,96 @@ _COSTS = (
 """Fields of a system that are sums or peaks over all its sessions."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowOutline:
+    """A row of the report, before anything is measured."""
+
+    system: str
+    strategy: str
+    compared: bool
+    """Whether rows of other systems with the same strategy should rank alike."""
+    kernel: str | None
+    ties: str | None
+    why: tuple[str, ...] = ()
+    """What ended the measurements of parts of it, if it is merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOutline:
+    """What a bench is, without what was measured."""
+
+    run_id: str
+    suite: str
+    command: tuple[str, ...]
+    seed: int
+    concurrency: int
+    settings: BenchSettings
+    source: DataSource
+    rows: tuple[RowOutline, ...]
+    errata: ErrataReport | None
+    """Without its ceilings."""
+    resumed: str | None = None
+    """The bench that this one resumes."""
+    foreign: bool = False
+    """Whether a part that is merged measured a system behind an adapter."""
+    parts: tuple[PartOrigin, ...] = ()
+    """What is merged."""
+
+    @classmethod
+    def of(cls, plan: BenchPlan, run_id: str) -> "BenchOutline":
+        """The outline of a bench that is about to start."""
+        rows = [
+            RowOutline(
+                system.name,
+                strategy.label,
+                strategy.mode is not None,
+                system.kernel(strategy),
+                system.ties,
+            )
+            for system in plan.systems
+            for strategy in system.strategies
+        ]
+        return cls(
+            run_id=run_id,
+            suite=plan.suite,
+            command=plan.command,
+            seed=plan.seed,
+            concurrency=plan.concurrency,
+            settings=plan.settings,
+            source=plan.source(),
+            rows=tuple(rows),
+            errata=_errata(plan),
+            resumed=plan.resumed.parent.name if plan.resumed else None,
+        )
+
+
+def _errata(plan: BenchPlan) -> ErrataReport | None:
+    if plan.errata is None:
+        return None
+    selected = plan.errata.of(plan.planner.query_ids)
+    changed = plan.scan.changed_gold & selected.corrected_gold.keys()
+    return ErrataReport(
+        name=plan.errata.name,
+        shipped=plan.errata.shipped,
+        disputed=len(selected.disputed),
+        corrected=len(changed),
+        noted=len(selected.entries) - len(selected.disputed) - len(changed),
+        ceilings=[],
+    )
+
+
 class BenchReportBuilder:
     """Collects the records of a bench and builds the report at its end."""
 
-    def __init__(self, plan: BenchPlan, run_id: str) -> None:
-        self._plan = plan
-        self._run_id = run_id
+    def __init__(self, outline: BenchOutline) -> None:
+        self._outline = outline
         self._start = Start()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
         self._texts = ReturnedTexts()
         self._validity = Validity[tuple[str, str, str]]()
         self._indexes: dict[tuple[str, str], IndexRecord] = {}
-        self._incidents: dict[str, MemconformError] = {}
-        self._lost: dict[tuple[str, str], MemconformError] = {}
+        self._incidents: dict[str, Incident] = {}
+        self._lost: dict[tuple[str, str], Incident] = {}
         """By system and strategy, what ended the measurements in its mode alone."""
         self.systems: dict[str, SystemRecord] = {}
         """Started systems by name."""
@@ -70,16 +151,13 @@ class BenchReportBuilder:
             case IndexVerified() | IndexInvalidated():
                 self._validity.apply(record)
 
-    def halt(self, system: str, error: MemconformError) -> None:
+    def halt(self, system: str, incident: Incident) -> None:
         """Record the error that ended a system's measurements."""
-        self._incidents[system] = error
+        self._incidents[system] = incident
 
-    def lose(self, system: str, strategies: Iterable[str], error: MemconformError) -> None:
+    def lose(self, system: str, strategies: Iterable[str], incident: Incident) -> None:
         """Record the error that ended the measurements of a system's strategies of one mode."""
-        self._lost |= {(system, strategy): error for strategy in strategies}
-
-    def incident_of(self, system: str) -> MemconformError | None:
-        return self._incidents.get(system)
+        self._lost |= {(system, strategy): incident for strategy in strategies}
 
     def write(self, folder: RunFolder) -> BenchReport:
         """Write the report, followed by every query, to the run's folder.
@@ -93,22 +171,33 @@ class BenchReportBuilder:
             failure = self._validity.failure(key)
             if failure is not None and query.error is None:
                 self._queries[key] = query.model_copy(update={"error": failure})
+        self._queries = dict(sorted(self._queries.items(), key=self._in_order))
         report = self._report()
         with replacing(folder.result) as target:
             queries = (self._texts.restored(*each) for each in self._queries.items())
             write_result(target, report, map(json_bytes, queries))
         return report
 
+    @cached_property
+    def _row_numbers(self) -> dict[tuple[str, str], int]:
+        rows = enumerate(self._outline.rows)
+        return {(row.system, row.strategy): number for number, row in rows}
+
+    def _in_order(self, query: tuple[tuple[str, str, str], QueryRecord]) -> tuple[int, int]:
+        """Row by row, in the order of the benchmark: not of the sessions that measured them."""
+        key, record = query
+        return self._row_numbers[key[:2]], record.position
+
     def _report(self) -> BenchReport:
-        plan = self._plan
-        source = plan.source()
+        outline = self._outline
+        source = outline.source
         records = list(self._queries.values())
         rows, limits = self._with_ceilings(self._rows())
-        deepest = max(plan.settings.ks)
+        deepest = max(outline.settings.ks)
         systems_by_label: dict[str, list[str]] = {}
-        for system in plan.systems:
-            for label in dict.fromkeys(s.label for s in system.strategies if s.mode):
-                systems_by_label.setdefault(label, []).append(system.name)
+        for each in dict.fromkeys(outline.rows):
+            if each.compared:
+                systems_by_label.setdefault(each.strategy, []).append(each.system)
         agreements = [
             agreement
             for label, alike in systems_by_label.items()
@@ -125,17 +214,18 @@ class BenchReportBuilder:
                 source=source,
             )
         ]
-        systems = [self._system(system.name) for system in plan.systems]
-        foreign = any(record.behaviour is not None for record in self.systems.values())
+        systems = [self._system(name) for name in dict.fromkeys(r.system for r in outline.rows)]
+        foreign = outline.foreign or any(each.behaviour for each in self.systems.values())
         return BenchReport(
-            run_id=self._run_id,
-            suite=plan.suite,
-            **self._start.header(plan.command),
-            seed=plan.seed,
-            settings=plan.settings,
+            run_id=outline.run_id,
+            suite=outline.suite,
+            **self._start.header(outline.command),
+            seed=outline.seed,
+            settings=outline.settings,
             source=source,
-            concurrency=plan.concurrency,
-            resumed_from=plan.resumed.parent.name if plan.resumed and self.adopted else None,
+            concurrency=outline.concurrency,
+            resumed_from=outline.resumed if self.adopted else None,
+            parts=list(outline.parts),
             overhead_ms=None if self.adopted else self.overhead,
             systems=systems,
             rows=rows,
@@ -144,39 +234,43 @@ class BenchReportBuilder:
             with_bm25=(
                 compare_with_bm25(rows, records, k=deepest, source=source) if foreign else []
             ),
-            errata=self._errata(limits),
+            errata=outline.errata and outline.errata.model_copy(update={"ceilings": limits}),
             chance=self._chance(rows),
             exit_code=int(self._exit_code(rows)),
         )
 
     def _rows(self) -> list[Row]:
-        plan = self._plan
+        outline = self._outline
         rows = []
-        for system in plan.systems:
-            for strategy in system.strategies:
-                row_key = (system.name, strategy.label)
-                rows.append(
-                    row(
-                        *row_key,
-                        len(plan.planner.query_ids),
-                        # Sorted, so that the table does not depend on the order of queries.
-                        sorted(
-                            (r for key, r in self._queries.items() if key[:2] == row_key),
-                            key=lambda record: (record.haystack, record.query),
-                        ),
-                        self._lost.get(row_key) or self._incidents.get(system.name),
-                        ks=plan.settings.ks,
-                    ).model_copy(update={"kernel": system.kernel(strategy), "ties": system.ties})
-                )
+        for each in outline.rows:
+            row_key = (each.system, each.strategy)
+            made = row(
+                *row_key,
+                outline.source.queries,
+                # Sorted, so that the table does not depend on the order of queries.
+                sorted(
+                    (r for key, r in self._queries.items() if key[:2] == row_key),
+                    key=lambda record: (record.haystack, record.query),
+                ),
+                self._lost.get(row_key) or self._incidents.get(each.system),
+                ks=outline.settings.ks,
+            )
+            why = made.why
+            if each.why and not made.measured:
+                # What ended a part says so itself; failed queries are counted together.
+                why = [*each.why, *(line for line in why if line[:1].isdigit())]
+            rows.append(
+                made.model_copy(update={"kernel": each.kernel, "ties": each.ties, "why": why})
+            )
         if self.adopted:
             return [each.model_copy(update={"latency": None}) for each in rows]
         return with_added_latency(rows, list(self._queries.values()))
 
     def _with_ceilings(self, rows: list[Row]) -> tuple[list[Row], list[Ceiling]]:
         """The rows with what exceeds the ceilings of wrong gold, and these ceilings."""
-        if self._plan.errata is None:
+        if self._outline.errata is None:
             return rows, []
-        ks = self._plan.settings.ks
+        ks = self._outline.settings.ks
         limits: list[Ceiling] = []
         extended = []
         for each in rows:
@@ -190,30 +284,15 @@ class BenchReportBuilder:
                 extended.append(each)
         return extended, limits
 
-    def _errata(self, limits: list[Ceiling]) -> ErrataReport | None:
-        errata = self._plan.errata
-        if errata is None:
-            return None
-        selected = errata.of(self._plan.planner.query_ids)
-        changed = self._plan.scan.changed_gold & selected.corrected_gold.keys()
-        return ErrataReport(
-            name=errata.name,
-            shipped=errata.shipped,
-            disputed=len(selected.disputed),
-            corrected=len(changed),
-            noted=len(selected.entries) - len(selected.disputed) - len(changed),
-            ceilings=limits,
-        )
-
     def _chance(self, rows: list[Row]) -> dict[str, ChanceLevel]:
         """The levels of chance, which are those of every row: all are of the same queries."""
         measured = next(((row.system, row.strategy) for row in rows if row.measured), None)
         records = (r for key, r in self._queries.items() if key[:2] == measured)
-        return chance_levels(records, self._plan.settings.ks)
+        return chance_levels(records, self._outline.settings.ks)
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         ends = (*self._incidents.values(), *self._lost.values())
-        codes = [error.exit_code for error in ends]
+        codes = [ExitCode(incident.exit_code) for incident in ends]
         codes += [ExitCode.DAEMON for each in rows if not each.measured or each.unanswered]
         return gravest(codes)
 
@@ -222,7 +301,6 @@ class BenchReportBuilder:
         seconds = sum(index.ingest_ms for index in indexes) / 1e3
         documents = sum(index.documents for index in indexes)
         disk = [index.disk_bytes for index in indexes if index.disk_bytes is not None]
-        incident = self._incidents.get(name)
         record = self.systems.get(name, SystemRecord(name=name))
         report = SystemReport(
             **record.model_dump(),
@@ -232,7 +310,7 @@ class BenchReportBuilder:
             ingest_s=seconds,
             documents_per_s=documents / seconds if seconds else None,
             disk_bytes=max(disk, default=None),
-            incident=Incident.of(incident) if incident else None,
+            incident=self._incidents.get(name),
         )
         return report.model_copy(update=dict.fromkeys(_COSTS)) if self.adopted else report
 

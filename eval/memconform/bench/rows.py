@@ -9,7 +9,7 @@ from memconform.bench.records import QueryRecord, RankingAgreement, Row, RowLate
 from memconform.client.timings import is_short
 from memconform.contract.skipped_stages import count_skips
 from memconform.contract.wire import Mode
-from memconform.errors import MemconformError
+from memconform.records import Incident
 from memconform.scoring.accuracy import Estimate
 from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
@@ -28,7 +28,7 @@ def row(
     strategy: str,
     expected: int,
     records: Sequence[QueryRecord],
-    incident: MemconformError | None,
+    incident: Incident | None,
     *,
     ks: Sequence[int],
 ) -> Row:

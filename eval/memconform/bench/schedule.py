@@ -24,7 +24,7 @@ from memconform.bench.journal import ResumeState
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import JournalRecord, QueryRecord
-from memconform.bench.report_builder import BenchReportBuilder
+from memconform.bench.report_builder import BenchOutline, BenchReportBuilder
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import (
     AnsweringIndex,
@@ -41,10 +41,10 @@ from memconform.concurrency import InterruptedRunError, interruption, is_cancell
 from memconform.contract.wire import Mode
 from memconform.datasets.error_text import error_message
 from memconform.datasets.haystacks import Haystack
-from memconform.errors import DaemonError, UsageError
+from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.measuring.engine import Measurement
-from memconform.records import Failure
+from memconform.records import Failure, Incident
 from memconform.redaction import hides
 from memconform.storage.folders import RunFolder
 from memconform.storage.journal import JournalFile
@@ -70,26 +70,28 @@ async def execute_bench(
         ResultsError: if results cannot be written.
     """
     journal = JournalFile(folder.journal, plan.journal_header(folder.path.name))
-    builder = BenchReportBuilder(plan, folder.path.name)
+    builder = BenchReportBuilder(BenchOutline.of(plan, folder.path.name))
     for record in resume.records():
         builder.add(record)
         builder.adopted = True
         journal.append(record)
+    halted: dict[str, MemconformError] = {}
     ended = "not finished"
     try:
         if any(isinstance(system, DaemonSystem) for system in plan.systems):
             builder.overhead = await overhead()
         for system in plan.systems:
-            async with aclosing(_measure(plan, system, resume, builder)) as events:
+            async with aclosing(_measure(plan, system, resume, builder, halted)) as events:
                 async for event in events:
                     if (new := _record(event)) is not None:
                         journal.append(new)
                         builder.add(new)
                     yield event
-            if (incident := builder.incident_of(system.name)) is not None:
-                yield SystemHalted(system.name, incident)
-            ended = incident.code if incident else "done"
-            if isinstance(incident, InterruptedRunError):
+            if (error := halted.get(system.name)) is not None:
+                builder.halt(system.name, Incident.of(error))
+                yield SystemHalted(system.name, error)
+            ended = error.code if error else "done"
+            if isinstance(error, InterruptedRunError):
                 break
     finally:
         journal.close(ended=ended)
@@ -105,9 +107,13 @@ def _record(event: BenchEvent) -> JournalRecord | None:
 
 
 async def _measure(
-    plan: BenchPlan, system: System, resume: ResumeState, builder: BenchReportBuilder
+    plan: BenchPlan,
+    system: System,
+    resume: ResumeState,
+    builder: BenchReportBuilder,
+    halted: dict[str, MemconformError],
 ) -> AsyncGenerator[BenchEvent, None]:
-    """Measure one system; an error that ends it early is recorded in `builder`."""
+    """Measure one system; an error that ends it early is added to `halted`."""
     total = len(plan.planner.query_ids) * len(system.strategies)
     resumed = sum(name == system.name for name, *_ in resume.queries)
     yield SystemStarted(system.name, total - resumed)
@@ -123,14 +129,14 @@ async def _measure(
         if isinstance(error, UsageError) and error.code not in _OF_ONE_SYSTEM:
             raise
         # An error during the shutdown of an interrupted bench replaces the cancellation.
-        builder.halt(system.name, interruption() if is_cancelled() else error)
+        halted[system.name] = interruption() if is_cancelled() else error
     except asyncio.CancelledError:
-        builder.halt(system.name, interruption())
+        halted[system.name] = interruption()
     finally:
         if session is not None:
             builder.systems[system.name] = session.record()
             for mode, cause in _lost(session).items():
-                builder.lose(system.name, _labels(system, mode), cause)
+                builder.lose(system.name, _labels(system, mode), Incident.of(cause))
 
 
 def _lost(session: RunningSystem) -> Mapping[Mode, DaemonError]:
@@ -255,6 +261,7 @@ async def _run_query(
         strategy=strategy.label,
         haystack=task.haystack,
         query=query.id,
+        position=plan.positions[query.id],
         cluster=query.cluster,
         category=query.category,
         views={},

@@ -4,8 +4,9 @@ import gc
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pkgutil import resolve_name
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
 
@@ -60,12 +61,32 @@ def import_command(reference: str) -> click.Command:
     return command
 
 
+_captured: ContextVar[list[tuple[str, Any]] | None] = ContextVar("captured", default=None)
+
+
+@contextmanager
+def captured() -> Iterator[list[tuple[str, Any]]]:
+    """Have `carry_out` do nothing: what it is called with goes to the list, as long as this lasts.
+
+    So another command learns what a command line asks for.
+    """
+    calls: list[tuple[str, Any]] = []
+    token = _captured.set(calls)
+    try:
+        yield calls
+    finally:
+        _captured.reset(token)
+
+
 def carry_out(reference: str, options: object, *, extra: str | None = None) -> ExitCode:
     """Import a command's implementation, `module:function` below `memconform.cli`, and call it.
 
     Raises:
         UsageError: if its extra is not installed (code `extra_missing`).
     """
+    if (calls := _captured.get()) is not None:
+        calls.append((reference, options))
+        return ExitCode.OK
     with _without_garbage_collection():
         if extra is not None:
             require_extra(extra)

@@ -57,6 +57,10 @@ _TASKS = {
         "score": "Score stored answers, or answer what a bench retrieved, without a daemon.",
         "judge": "Measure judges: their errors, their agreement, and logs of their labels.",
     },
+    "Use several machines": {
+        "plan": "Show the shards of a command: what each of them has of the work.",
+        "merge": "Join the results of all shards, as if one machine had done their work.",
+    },
     "Look at results": {
         "report": "Show stored results as one HTML file, or in the formats of other programs.",
         "view": "Show results in a browser, and follow runs as they happen, until Ctrl-C.",

@@ -393,6 +393,29 @@ def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
     )
 
 
+def shard(group: str, work: str) -> Callable[[_Command], _Command]:
+    """`--shard`: one of several parts, which machines without contact choose alike."""
+    return option(
+        "--shard",
+        group=group,
+        metavar="I/N",
+        callback=_checked_shard,
+        help=f"Only shard I of N, 1/N to N/N, of the {work}; memconform merge joins the results.",
+    )
+
+
+def _checked_shard(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        # Few commands need it.
+        from memconform.datasets.sharding import Shard  # noqa: PLC0415 - see above
+
+        try:
+            Shard.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
 def resume(group: str, about: str) -> Callable[[_Command], _Command]:
     """`--resume`: an interrupted call of the same command, by its id or folder."""
     return option("--resume", group=group, type=REFERENCE, metavar="RUN", help=about)

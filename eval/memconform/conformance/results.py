@@ -5,16 +5,17 @@ from collections.abc import Callable, Container, Iterable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
 from memconform.conformance.case import Level
+from memconform.datasets.sharding import ShardRecord
 from memconform.errors import ExitCode, gravest
 from memconform.records import Record, SkipRecord
 from memconform.storage.body_files import FOLDER as BODIES
 from memconform.storage.body_files import from_here
-from memconform.storage.provenance import Origin, ReportHeader
+from memconform.storage.provenance import Origin, PartOrigin, ReportHeader
 
 
 class Result(StrEnum):
@@ -183,6 +184,22 @@ class SdkResult(Record):
         return gravest([*codes, ExitCode.DAEMON if self.problems else ExitCode.OK])
 
 
+class ShardedCases(Record):
+    """What the report of a shard must say, so that those of all shards make a whole one."""
+
+    shard: ShardRecord
+    cases: list[str]
+    """Ids of its case variants, in their order."""
+    all_sha256: str
+    """Digest of those of all shards."""
+    selection: str
+    """Which cases all shards have, in words; empty for all shipped cases."""
+    complete: bool
+    """Whether all shards together have every case, so that known failures can be stale."""
+    known: list[dict[str, Any]]
+    """The entries of known failures."""
+
+
 CONFORM_SCHEMA: Literal["memconform/conform-report@1"] = "memconform/conform-report@1"
 
 
@@ -200,6 +217,10 @@ class ConformReport(Origin, ReportHeader):
     """What the shell and --env set for the daemons, by SDK, with secrets masked."""
     unprofiled_not_run: list[str] = Field(default_factory=list)
     """Cases that belong to no profile and were not run because --profile selects others."""
+    sharded: ShardedCases | None = None
+    """Null of a report with all selected cases."""
+    parts: list[PartOrigin] = Field(default_factory=list)
+    """What a merged report was made of."""
     sdks: list[SdkResult]
 
     def from_here(self, folder: Path) -> Self:
@@ -209,6 +230,12 @@ class ConformReport(Origin, ReportHeader):
         return self.model_copy(update={"sdks": [sdk.from_here(folder) for sdk in self.sdks]})
 
 
-def verdict(sdks: Iterable[SdkResult], others: Iterable[ExitCode] = ()) -> ExitCode:
-    """Return the exit code of a run; banner and exit code both follow from it."""
-    return gravest([*(sdk.exit_code for sdk in sdks), *others])
+def verdict(
+    sdks: Iterable[SdkResult], others: Iterable[ExitCode] = (), shard: ShardRecord | None = None
+) -> ExitCode:
+    """Return the exit code of a run; banner and exit code both follow from it.
+
+    None of the cases of a shard may apply; whether any of all passes is known when it is merged.
+    """
+    code = gravest([*(sdk.exit_code for sdk in sdks), *others])
+    return ExitCode.OK if shard is not None and code is ExitCode.NOTHING_SELECTED else code

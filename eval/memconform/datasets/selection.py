@@ -1,10 +1,11 @@
 """Selecting questions of a question set: by id, by tag, or evenly spaced."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from memconform.datasets.question import Dataset, Question
+from memconform.datasets.sharding import Shard, ShardRecord
 from memconform.errors import NothingSelectedError, UsageError, nearest
 
 _T = TypeVar("_T")
@@ -18,6 +19,8 @@ class Selection:
     tags: tuple[str, ...] = ()
     """A question with any of these is selected."""
     limit: int | None = None
+    shard: Shard | None = None
+    """Which part of what the other criteria select."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +29,27 @@ class SelectedQuestions:
 
     dataset: Dataset
     rows: frozenset[int] | None
-    """Row numbers from 0; None selects all."""
+    """Row numbers from 0, before they are divided into shards; None selects all."""
     size: int
+    """Number of questions, in a shard its own."""
+    shard: ShardRecord | None = None
+    """The shards of the selected rows that these questions are; None for all."""
 
     def __iter__(self) -> Iterator[Question]:
         rows = self.rows
-        return (q for row, q in enumerate(self.dataset) if rows is None or row in rows)
+        selected = (q for row, q in enumerate(self.dataset) if rows is None or row in rows)
+        if self.shard is None:
+            return selected
+        places = frozenset(self.shard.places or ())
+        return (question for place, question in enumerate(selected) if place in places)
 
 
 def select(dataset: Dataset, selection: Selection) -> SelectedQuestions:
     """Apply a selection; a limit of n takes evenly spaced rows, `int(i * N / n)`, not the first n.
 
     Raises:
-        UsageError: if the dataset does not have a given id (`unknown_question`).
+        UsageError: if the dataset does not have a given id (`unknown_question`), or fewer questions
+            are selected than there are shards (`too_many_shards`).
         NothingSelectedError: if no question matches (`nothing_selected`).
     """
     rows = list(range(dataset.size))
@@ -53,7 +64,12 @@ def select(dataset: Dataset, selection: Selection) -> SelectedQuestions:
             hint=_tags_hint(dataset, selection) if selection.tags else "the dataset is empty",
         )
     everything = len(rows) == dataset.size
-    return SelectedQuestions(dataset, None if everything else frozenset(rows), len(rows))
+    whole = SelectedQuestions(dataset, None if everything else frozenset(rows), len(rows))
+    if selection.shard is None:
+        return whole
+    places = selection.shard.places([question.id for question in whole], "question")
+    record = selection.shard.record("question", places)
+    return replace(whole, size=len(places), shard=record)
 
 
 def spread(rows: Sequence[_T], limit: int) -> list[_T]:

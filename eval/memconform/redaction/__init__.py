@@ -57,6 +57,7 @@ VOCABULARY = frozenset(
         *("con-separate", "json", "round", "turn", "user", "official", "readme", "script"),
         *("passed", "failed", "skipped", "pending", "other", "CTRF"),
         *("brightgreen", "blue", "lightgrey"),
+        *("question", "haystack", "case"),
     )
 )
 """Words of the result format, without which results cannot be read again; they are public.

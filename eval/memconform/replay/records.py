@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
+from memconform.datasets.sharding import ShardRecord
 from memconform.llm.records import ModelSettings
 from memconform.measuring.observation import Observation
 from memconform.records import Failure, Incident, Record, SkipRecord
@@ -20,7 +21,7 @@ from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.paired_comparison import PairedComparison, ParityVerdict
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.journal import JournalHeader
-from memconform.storage.provenance import HostOrigin, ReportHeader
+from memconform.storage.provenance import HostOrigin, PartOrigin, ReportHeader
 
 RESULT_SCHEMA: Literal["memconform/lme-result@1"] = "memconform/lme-result@1"
 MANIFEST_SCHEMA: Literal["memconform/lme-manifest@1"] = "memconform/lme-manifest@1"
@@ -59,7 +60,9 @@ class ReplaySettings(Record):
 
     dataset_sha256: str
     questions: list[str]
-    """Ids, in the order in which they are asked."""
+    """Ids, in the order in which they are asked; in a shard its own."""
+    shard: ShardRecord | None = None
+    """Which part of the selected questions is asked; null for all."""
     benchmark_mode: BenchmarkMode
     endpoint_style: EndpointStyle
     ingest_mode: IngestMode
@@ -262,6 +265,8 @@ class LmeResult(HostOrigin, ReportHeader):
     """The error that ended the SDK's part."""
     mode_rule: str | None = None
     """Which mode was searched, and why; null for controls and in older results."""
+    parts: list[PartOrigin] = Field(default_factory=list)
+    """What a merged result was made of."""
     questions: list[LmeQuestion]
 
 

@@ -1,6 +1,7 @@
 """From the questions of one part to its result."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from memconform.client.timings import is_short
@@ -16,15 +17,16 @@ from memconform.replay.records import (
     Latencies,
     LmeQuestion,
     LmeResult,
+    ReplaySettings,
 )
-from memconform.replay.stored_results import lme_scores
+from memconform.replay.stored_results import lme_scores, scored_question
 from memconform.scoring.accuracy import Accuracy, Estimate, accuracy, estimate
 from memconform.scoring.costs import RoleCost
 from memconform.scoring.retrieval import metrics
 from memconform.scoring.statuses import failure_lines
 from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
-from memconform.storage.provenance import Start
+from memconform.storage.provenance import PartOrigin, Start
 
 _KS = (1, 5, 10, 20, 50)
 _METRICS = ("recall_any", "recall_all", "ndcg")
@@ -34,6 +36,93 @@ def cost_accounting(by_role: Mapping[str, RoleCost]) -> CostAccounting:
     """The costs of roles that made calls, and their sum."""
     made = {name: cost for name, cost in by_role.items() if cost.calls}
     return CostAccounting(total_usd=sum(c.cost_usd for c in made.values()), by_role=made)
+
+
+@dataclass(frozen=True, slots=True)
+class PartOutline:
+    """What one SDK's part of a replay is, without what came of it."""
+
+    name: str
+    is_control: bool
+    settings: ReplaySettings
+    build_hash: str | None
+    mode_rule: str | None
+    command: Sequence[str]
+    merged: tuple[PartOrigin, ...] = ()
+    """What a merged result was made of."""
+
+
+def replay_result(
+    outline: PartOutline,
+    rows: Sequence[LmeQuestion],
+    incidents: Sequence[Incident],
+    *,
+    start: Start,
+    version: str | None,
+    reader: RoleCost,
+) -> LmeResult:
+    """The result of a part.
+
+    Args:
+        outline: what the part is.
+        rows: its questions, in their order.
+        incidents: what ended it early.
+        start: when it began.
+        version: that the daemon reported.
+        reader: what the calls of the reader took.
+    """
+    passed = {row.id: row.correct for row in rows if row.measured}
+    scores = lme_scores(rows)
+    gold = [scored_question(row) for row in rows if row.gold_retrieved]
+    retrieval_ms = QuantileSummary.of(_values(row.retrieval_ms for row in rows))
+    settings = outline.settings
+    return LmeResult(
+        exit_code=int(_exit_code(rows, incidents)),
+        **start.header(outline.command),
+        sdk=outline.name,
+        version=version,
+        build_hash=outline.build_hash,
+        dataset_sha=settings.dataset_sha256,
+        settings=settings,
+        questions_run=len(rows),
+        measured=len(passed),
+        overall_score=_score(scores.overall),
+        overall_interval=_interval(scores.overall.rate),
+        task_avg_score=_fraction(scores.task_averaged.rate),
+        abstention_score=_score(scores.abstention),
+        by_category={name: _category(each) for name, each in scores.by_category.items()},
+        exact_match=_mean(
+            [row.exact_match for row in rows if row.measured and row.exact_match is not None]
+        ),
+        scores=scores,
+        retrieval={} if outline.is_control else _retrieval(settings.retrieval.top_k, rows),
+        skipped_stages=count_skips(row.skipped_stage for row in rows),
+        rising_scores=sum(row.rises for row in rows),
+        short_rankings=sum(row.is_short for row in rows),
+        null_lists=sum(row.null_chunks for row in rows),
+        empty_rankings=0
+        if outline.is_control
+        else sum(row.measured and not row.hits for row in rows),
+        correct_given_gold=accuracy(gold, passed) if gold else None,
+        cost_accounting=cost_accounting(
+            {
+                "reader": reader,
+                "judge": RoleCost.of_votes(vote for row in rows for vote in row.votes),
+            }
+        ),
+        latency_p50_ms=retrieval_ms.p50 if retrieval_ms and not settings.agentic else None,
+        latency=Latencies(
+            retrieval=retrieval_ms,
+            reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),
+            judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
+        ),
+        short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
+        failures=failure_lines((row.code, row.id, row.reason) for row in rows if not row.measured),
+        incident=incidents[0] if incidents else None,
+        mode_rule=outline.mode_rule,
+        parts=list(outline.merged),
+        questions=list(rows),
+    )
 
 
 class ReplayResultBuilder:
@@ -56,67 +145,31 @@ class ReplayResultBuilder:
     def result(self, missing: Callable[[Question], LmeQuestion]) -> LmeResult:
         """The result; `missing` makes the row of a question that was not reached."""
         plan, part = self._plan, self._part
-        rows = [self._rows.get(each.id) or missing(each) for each in plan.questions]
-        passed = {row.id: row.correct for row in rows if row.measured}
-        scores = lme_scores(rows)
-        gold = [q for q, row in zip(plan.questions, rows, strict=True) if row.gold_retrieved]
-        retrieval_ms = QuantileSummary.of(_values(row.retrieval_ms for row in rows))
-        return LmeResult(
-            exit_code=int(self._exit_code(rows)),
-            **self.start.header(plan.command),
-            sdk=part.name,
-            version=self.version,
-            build_hash=part.runner.build_hash() if part.runner else None,
-            dataset_sha=plan.settings.dataset_sha256,
+        outline = PartOutline(
+            name=part.name,
+            is_control=part.control is not None,
             settings=plan.settings_of(part),
-            questions_run=len(rows),
-            measured=len(passed),
-            overall_score=_score(scores.overall),
-            overall_interval=_interval(scores.overall.rate),
-            task_avg_score=_fraction(scores.task_averaged.rate),
-            abstention_score=_score(scores.abstention),
-            by_category={name: _category(each) for name, each in scores.by_category.items()},
-            exact_match=_mean(
-                [row.exact_match for row in rows if row.measured and row.exact_match is not None]
-            ),
-            scores=scores,
-            retrieval=_retrieval(plan, rows) if part.control is None else {},
-            skipped_stages=count_skips(row.skipped_stage for row in rows),
-            rising_scores=sum(row.rises for row in rows),
-            short_rankings=sum(row.is_short for row in rows),
-            null_lists=sum(row.null_chunks for row in rows),
-            empty_rankings=sum(row.measured and not row.hits for row in rows)
-            if part.control is None
-            else 0,
-            correct_given_gold=accuracy(gold, passed) if gold else None,
-            cost_accounting=cost_accounting(
-                {
-                    "reader": RoleCost.of_calls(self.reader),
-                    "judge": RoleCost.of_votes(vote for row in rows for vote in row.votes),
-                }
-            ),
-            latency_p50_ms=retrieval_ms.p50 if retrieval_ms and plan.agent is None else None,
-            latency=Latencies(
-                retrieval=retrieval_ms,
-                reader=QuantileSummary.of(_values(row.reader_ms for row in rows)),
-                judge=QuantileSummary.of(_values(row.judge_ms for row in rows)),
-            ),
-            short_latencies=sum(is_short(row.retrieval_ms, row.daemon_ms) for row in rows),
-            failures=failure_lines(
-                (row.code, row.id, row.reason) for row in rows if not row.measured
-            ),
-            incident=Incident.of(self.errors[0]) if self.errors else None,
+            build_hash=part.runner.build_hash() if part.runner else None,
             mode_rule=plan.mode_rule if part.control is None else None,
-            questions=rows,
+            command=plan.command,
+        )
+        return replay_result(
+            outline,
+            [self._rows.get(each.id) or missing(each) for each in plan.questions],
+            [Incident.of(error) for error in self.errors],
+            start=self.start,
+            version=self.version,
+            reader=RoleCost.of_calls(self.reader),
         )
 
-    def _exit_code(self, rows: Sequence[LmeQuestion]) -> ExitCode:
-        codes = [error.exit_code for error in self.errors]
-        known = {error.code for error in self.errors}
-        # What an error that concerns all calls left unmeasured has that error's code.
-        if any(not row.measured and row.code not in known for row in rows):
-            codes.append(ExitCode.DAEMON)
-        return gravest(codes)
+
+def _exit_code(rows: Sequence[LmeQuestion], incidents: Sequence[Incident]) -> ExitCode:
+    codes = [ExitCode(incident.exit_code) for incident in incidents]
+    known = {incident.code for incident in incidents}
+    # What an error that concerns all calls left unmeasured has that error's code.
+    if any(not row.measured and row.code not in known for row in rows):
+        codes.append(ExitCode.DAEMON)
+    return gravest(codes)
 
 
 def _values(values: Iterable[float | None]) -> list[float]:
@@ -150,12 +203,12 @@ def _category(scored: Accuracy) -> CategoryScore:
     )
 
 
-def _retrieval(plan: ReplayPlan, rows: Sequence[LmeQuestion]) -> dict[str, Estimate]:
+def _retrieval(top_k: int, rows: Sequence[LmeQuestion]) -> dict[str, Estimate]:
     """The judge-free metrics of the sessions with an answer, over questions that have one."""
     scored = [row for row in rows if row.answer_session_ids and not row.abstention]
     if not scored or any(row.gold_retrieved is None for row in scored):
         return {}
-    ks = [k for k in _KS if k <= plan.settings.retrieval.top_k]
+    ks = [k for k in _KS if k <= top_k]
     values = [
         metrics(list(dict.fromkeys(hit.session for hit in row.hits)), row.answer_session_ids, ks)
         for row in scored

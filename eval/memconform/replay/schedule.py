@@ -245,7 +245,10 @@ def _finish(
     plan: ReplayPlan, results: list[LmeResult], interrupted: MemconformError | None
 ) -> ReplayFinished:
     sdks = [r for r, part in zip(results, plan.parts, strict=False) if part.control is None]
-    parity = compare_sdks(plan, sdks) if len(sdks) > 1 else None
+    parity = None
+    if len(sdks) > 1:
+        rule = plan.session_filter_rule
+        parity = compare_sdks(sdks, command=plan.command, session_filter=rule)
     codes = [ExitCode(result.exit_code) for result in results]
     if parity is None:
         # One of an earlier command would say more than this one knows.

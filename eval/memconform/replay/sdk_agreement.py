@@ -6,7 +6,6 @@ from statistics import fmean
 from typing import Literal
 
 from memconform.errors import ExitCode
-from memconform.replay.plan import ReplayPlan
 from memconform.replay.records import (
     HitRankings,
     HitRecord,
@@ -23,10 +22,17 @@ from memconform.storage.provenance import HostOrigin
 Stage = Literal["measured", "candidates", "order", "scores", "answer", "verdict"]
 
 
-def compare_sdks(plan: ReplayPlan, results: Sequence[LmeResult]) -> LmeParity:
+def compare_sdks(
+    results: Sequence[LmeResult], *, command: Sequence[str], session_filter: str
+) -> LmeParity:
     """Compare every pair of SDKs, by their answers and by the gold that they retrieved.
 
     p values are adjusted for all comparisons of both kinds together.
+
+    Args:
+        results: of the same questions, in the same order.
+        command: that compares them.
+        session_filter: why questions were asked of their own sessions alone, or not.
     """
     pairs = list(combinations(results, 2))
     answers = [_counts(first, second, "answers") for first, second in pairs]
@@ -48,9 +54,9 @@ def compare_sdks(plan: ReplayPlan, results: Sequence[LmeResult]) -> LmeParity:
     return LmeParity(
         started_at=results[0].started_at,
         exit_code=ExitCode.FAILED if worst is ParityVerdict.DRIFT else ExitCode.OK,
-        **dict(HostOrigin.of(plan.command)),
+        **dict(HostOrigin.of(command)),
         verdict=worst,
-        session_filter=plan.session_filter_rule,
+        session_filter=session_filter,
         reasons=[
             f"{result.sdk}: {result.questions_run - result.measured} of {result.questions_run}"
             " questions not measured; its comparisons use the others"

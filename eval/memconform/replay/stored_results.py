@@ -87,12 +87,13 @@ def lme_scores(questions: Sequence[LmeQuestion], passed: dict[str, bool] | None 
         passed = {each.id: each.correct for each in questions if each.measured}
     names = {each.id: each.cluster for each in questions if each.cluster is not None}
     clusters = {each.id: names.get(each.id, f"\0{each.id}") for each in questions}
-    asked = [_question(each) for each in questions]
+    asked = [scored_question(each) for each in questions]
     categories = {each.category for each in asked}
     return qa_scores(asked, passed, clusters if names else None, categories=categories)
 
 
-def _question(question: LmeQuestion) -> Question:
+def scored_question(question: LmeQuestion) -> Question:
+    """The question as far as scores depend on it."""
     return Question(
         id=question.id,
         question=question.question,

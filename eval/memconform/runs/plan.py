@@ -12,6 +12,7 @@ from memconform.client.timings import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import SelectedQuestions
+from memconform.datasets.sharding import ShardRecord
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus
 from memconform.measuring.scenario import RetrievalSettings
@@ -79,7 +80,9 @@ class Settings(BaseModel):
     dataset_sha256: str
     questions: int
     rows: list[int] | None = None
-    """Selected row numbers; None for all."""
+    """Selected row numbers; None for all. A shard has some of them."""
+    shard: ShardRecord | None = None
+    """Which part of the selected questions was asked; None for all."""
     scenario: str
     mode: Mode
     scorer: str = "exact"
@@ -121,6 +124,7 @@ class Settings(BaseModel):
         """The SHA-256 of the settings."""
         # Journals of earlier versions have none of these in what their digest is of.
         unused = {"judge"} if self.judge is None else set()
+        unused |= {"shard"} if self.shard is None else set()
         unused |= {"rank_by"} if self.rank_by == "score" else set()
         unused |= set() if self.strip_reasoning else {"strip_reasoning"}
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()

@@ -24,7 +24,7 @@ from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
-from memconform.runs.result_builder import ResultBuilder
+from memconform.runs.result_builder import ResultBuilder, RunOutline, question_results
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.runs.stored_run import read_summary
@@ -109,7 +109,7 @@ async def rescore(
     started = datetime.now(UTC)
     run_id = new_run_id(started, header.sdk, f"{settings.scenario}-rescored")
     folder = RunFolder(output, run_id)
-    builder = ResultBuilder(plan, header.sdk, run_id, started)
+    builder = ResultBuilder(RunOutline.of(plan, header.sdk, run_id, started))
     builder.write_manifest(folder)
     rescored = Journal(folder.journal, builder.journal_header())
     questions = dict(enumerate(selected))
@@ -137,6 +137,7 @@ async def rescore(
     summary: RunSummary = builder.finish(
         folder,
         rescored,
+        question_results(plan, rescored),
         _incident(earlier, halted),
         old.daemon if old else _unknown_daemon(),
         old.seeded if old else None,
@@ -167,7 +168,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
             hint="to score against its current content, use --data " + str(opened.path),
         )
     rows = None if settings.rows is None else frozenset(settings.rows)
-    return SelectedQuestions(opened, rows, settings.questions)
+    return SelectedQuestions(opened, rows, settings.questions, settings.shard)
 
 
 def _incident(earlier: _EarlierRun, halted: HaltingError | None) -> Incident | None:
@@ -269,7 +270,7 @@ def stored_floors(journal: Path) -> tuple[Floor, ...]:
         ResultsError: if its result cannot be read.
     """
     result = _read_result(journal.with_name("result.json"))
-    if result is not None:
+    if result is not None and result.floors:
         return tuple(Floor(floor.floor, floor.tag) for floor in result.floors)
     try:
         manifest = json.loads(journal.with_name("manifest.json").read_bytes())

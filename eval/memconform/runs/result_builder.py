@@ -1,11 +1,11 @@
-"""Builds a run's result from its journal."""
+"""Builds a run's result from the results of its questions."""
 
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memconform.client.timings import is_short, short_latencies
@@ -19,7 +19,7 @@ from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
 from memconform.runs.highlights import Highlights
 from memconform.runs.journal import Header, Journal
-from memconform.runs.plan import Plan, own_brain
+from memconform.runs.plan import Floor, Plan, Settings, own_brain
 from memconform.runs.question_runner import is_applicable
 from memconform.runs.results import (
     DaemonRecord,
@@ -41,20 +41,48 @@ from memconform.storage.result_file import write_result
 from memconform.storage.sink import Masked, replacing
 
 if TYPE_CHECKING:
+    from memconform.scoring.judge.calibration import Calibration
     from memconform.scoring.judge.tally import JudgingTally
 
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
+@dataclass(frozen=True, slots=True)
+class RunOutline:
+    """What a run is and how it is judged, without what was asked and answered."""
+
+    run_id: str
+    sdk: str
+    started: datetime
+    settings: Settings
+    floors: Sequence[Floor]
+    provenance: Provenance
+    calibrations: Mapping[str, "Calibration | None"]
+    """What is known of each judge, by its name."""
+
+    @classmethod
+    def of(cls, plan: Plan, sdk: str, run_id: str, started: datetime) -> "RunOutline":
+        """The outline of a run that is about to start."""
+        settings = plan.settings
+        provenance = Provenance(
+            sdk_reference=plan.reference,
+            dataset_path=str(plan.selected.dataset.path.resolve()),
+            dataset_sha256=settings.dataset_sha256,
+            **dict(HostOrigin.of(plan.command)),
+            rescored_from=plan.rescored,
+            resumed_from=plan.resumed.parent.name if plan.resumed else None,
+            settings=settings.model_dump(mode="json"),
+            settings_sha256=settings.digest(),
+        )
+        return cls(run_id, sdk, started, settings, plan.floors, provenance, plan.calibrations)
+
+
 class ResultBuilder:
     """Builds the manifest and result of a run, with one question in memory at a time."""
 
-    def __init__(self, plan: Plan, sdk: str, run_id: str, started: datetime) -> None:
-        self._plan = plan
-        self._sdk = sdk
-        self._run_id = run_id
-        self._started = started
-        self._tally = Tally(tags=frozenset(floor.tag for floor in plan.floors if floor.tag))
+    def __init__(self, outline: RunOutline) -> None:
+        self._outline = outline
+        self._tally = Tally(tags=frozenset(floor.tag for floor in outline.floors if floor.tag))
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
@@ -62,7 +90,7 @@ class ResultBuilder:
         self._rising = 0
         self._null_lists = self._empty = 0
         self._short = 0
-        self._judging = _judging_tally(plan)
+        self._judging = _judging_tally(outline)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
@@ -70,20 +98,20 @@ class ResultBuilder:
         """Write `manifest.json`, which identifies the run before anything is asked."""
         manifest = {
             "schema_version": MANIFEST_SCHEMA,
-            "run_id": self._run_id,
-            "sdk": self._sdk,
-            "floors": [str(floor) for floor in self._plan.floors],
-        } | self._provenance.model_dump()
+            "run_id": self._outline.run_id,
+            "sdk": self._outline.sdk,
+            "floors": [str(floor) for floor in self._outline.floors],
+        } | self._outline.provenance.model_dump(mode="json")
         with replacing(folder.path / "manifest.json") as file:
             file.write_json(manifest)
 
     def journal_header(self) -> Header:
         """The header of the run's journal."""
-        settings = self._plan.settings
+        settings = self._outline.settings
         return Header(
-            run_id=self._run_id,
-            sdk=self._sdk,
-            dataset_path=str(self._plan.selected.dataset.path.resolve()),
+            run_id=self._outline.run_id,
+            sdk=self._outline.sdk,
+            dataset_path=self._outline.provenance.dataset_path,
             settings=settings,
             settings_sha256=settings.digest(),
         )
@@ -97,6 +125,7 @@ class ResultBuilder:
         self,
         folder: RunFolder,
         journal: Journal,
+        results: Iterable[QuestionResult],
         incident: Incident | None,
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
@@ -110,7 +139,7 @@ class ResultBuilder:
         """
         part = folder.path / "questions.part"
         with replacing(part) as questions:
-            for result in self._results(journal):
+            for result in results:
                 self._count(result)
                 questions.write_json(result, indent=None)
         summary = self._summary(incident, daemon, seeded, verification, upstream)
@@ -119,15 +148,6 @@ class ResultBuilder:
             write_result(target, summary, map(Masked, questions))
         part.unlink()
         return summary
-
-    def _results(self, journal: Journal) -> Iterator[QuestionResult]:
-        settings = self._plan.settings
-        scenario = SCENARIOS[settings.scenario]
-        for row, question in enumerate(self._plan.selected):
-            if is_applicable(question, scenario):
-                yield aggregate_attempts(question, journal.read(row), settings.repeat)
-            else:
-                yield QuestionResult.unmeasured(question, QuestionStatus.NOT_APPLICABLE)
 
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
@@ -159,23 +179,23 @@ class ResultBuilder:
         verification: VerificationRecord | None,
         upstream: UpstreamRecord | None,
     ) -> RunSummary:
-        tally, plan, settings = self._tally, self._plan, self._plan.settings
-        conclusion = conclude(tally, plan.floors, incident)
+        tally, outline, settings = self._tally, self._outline, self._outline.settings
+        conclusion = conclude(tally, outline.floors, incident, settings.shard)
         # A run that an incident ended, or that measured nothing, has counts but no rates that could
         # be mistaken for a score.
         void = incident is not None or not tally.measured
         total, measured = (0, 0) if void else (tally.total, tally.measured)
         return RunSummary(
-            run_id=self._run_id,
-            sdk=self._sdk,
+            run_id=outline.run_id,
+            sdk=outline.sdk,
             scenario=settings.scenario,
             mode=settings.mode,
             dataset=settings.dataset,
             scorer=settings.scorer,
-            brain=settings.brain or own_brain(self._run_id),
-            started_at=self._started.isoformat(),
+            brain=settings.brain or own_brain(outline.run_id),
+            started_at=outline.started.isoformat(),
             finished_at=(
-                self._started + timedelta(seconds=time.monotonic() - self._started_clock)
+                outline.started + timedelta(seconds=time.monotonic() - self._started_clock)
             ).isoformat(),
             total=tally.total,
             passed=tally.passed,
@@ -208,31 +228,28 @@ class ResultBuilder:
             verification=verification,
             upstream=upstream,
             judging=None if self._judging is None else self._judging.summary(void=void),
-            provenance=self._provenance,
-        )
-
-    @cached_property
-    def _provenance(self) -> Provenance:
-        settings = self._plan.settings
-        return Provenance(
-            sdk_reference=self._plan.reference,
-            dataset_path=str(self._plan.selected.dataset.path.resolve()),
-            dataset_sha256=settings.dataset_sha256,
-            **dict(HostOrigin.of(self._plan.command)),
-            rescored_from=self._plan.rescored,
-            resumed_from=self._plan.resumed.parent.name if self._plan.resumed else None,
-            settings=settings.model_dump(mode="json"),
-            settings_sha256=settings.digest(),
+            provenance=outline.provenance,
         )
 
 
-def _judging_tally(plan: Plan) -> "JudgingTally | None":
-    """Counts what the judges do; None with another scorer."""
+def question_results(plan: Plan, journal: Journal) -> Iterator[QuestionResult]:
+    """The results of the questions of a plan, by what a journal has of them."""
     settings = plan.settings
+    scenario = SCENARIOS[settings.scenario]
+    for row, question in enumerate(plan.selected):
+        if is_applicable(question, scenario):
+            yield aggregate_attempts(question, journal.read(row), settings.repeat)
+        else:
+            yield QuestionResult.unmeasured(question, QuestionStatus.NOT_APPLICABLE)
+
+
+def _judging_tally(outline: RunOutline) -> "JudgingTally | None":
+    """Counts what the judges do; None with another scorer."""
+    settings = outline.settings
     if settings.judge is None:
         return None
     from memconform.scoring.judge.tally import JudgingTally  # noqa: PLC0415 - runs without a judge need none of it
 
     # With another upstream than the real services, no vendor's model reads.
     reader = settings.variables.get("JB_LLM_PROVIDER") if settings.upstream == "real" else None
-    return JudgingTally(settings.judge, plan.calibrations, reader)
+    return JudgingTally(settings.judge, outline.calibrations, reader)

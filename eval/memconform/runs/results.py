@@ -13,7 +13,7 @@ from memconform.scoring.judge.summary import JudgingSummary
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.stats.stored_figures import is_same_figure
-from memconform.storage.provenance import HostOrigin
+from memconform.storage.provenance import HostOrigin, PartOrigin
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
@@ -263,6 +263,8 @@ class Provenance(HostOrigin):
     """The run whose answers were rescored."""
     resumed_from: str | None
     """The run whose measurements were reused."""
+    parts: list[PartOrigin] = Field(default_factory=list)
+    """What a merged result was made of."""
     settings: dict[str, Any]
     settings_sha256: str
 

@@ -35,7 +35,7 @@ from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import advise, brain_verifier, require_same_auto, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
-from memconform.runs.result_builder import ResultBuilder
+from memconform.runs.result_builder import ResultBuilder, RunOutline, question_results
 from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
 from memconform.runs.upstream_use import UpstreamUse, not_called
 from memconform.storage.body_files import BodyFiles
@@ -82,7 +82,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     started = datetime.now(UTC)
     run_id = new_run_id(started, runner.name, plan.settings.scenario)
     folder = RunFolder(plan.output, run_id)
-    builder = ResultBuilder(plan, runner.name, run_id, started)
+    builder = ResultBuilder(RunOutline.of(plan, runner.name, run_id, started))
     builder.write_manifest(folder)
     journal = Journal(folder.journal, builder.journal_header())
     if plan.resumed is not None:
@@ -125,7 +125,14 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     daemon = facts.record(plan.settings.build_hash)
     builder.count_unfinished(halted)
     summary = builder.finish(
-        folder, journal, incident, daemon, facts.seeded, facts.verification, facts.upstream
+        folder,
+        journal,
+        question_results(plan, journal),
+        incident,
+        daemon,
+        facts.seeded,
+        facts.verification,
+        facts.upstream,
     )
     yield RunFinished(
         summary, builder.highlights, folder.result, folder.publish(started, runner.name)

@@ -115,6 +115,13 @@ class AttemptRecords:
         stages = (self.retrieval, self.answer, self.judgement)
         return [record for record in stages if record is not None]
 
+    def at(self, row: int) -> "AttemptRecords":
+        """The same attempt at the question of another row: that of a larger selection."""
+        moved = AttemptRecords(row, self.attempt, self.number)
+        for record in self.records():
+            moved.add(record.model_copy(update={"row": row}))
+        return moved
+
     @property
     def question_id(self) -> str:
         """The question's id; empty if no stage contains it."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memconform.datasets.sharding import ShardRecord
 from memconform.errors import ExitCode, gravest
 from memconform.records import Incident
 from memconform.runs.plan import Floor
@@ -92,20 +93,29 @@ class Conclusion:
     floors: tuple[FloorResult, ...]
 
 
-def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -> Conclusion:
+def conclude(
+    tally: Tally,
+    floors: Sequence[Floor],
+    incident: Incident | None,
+    shard: ShardRecord | None = None,
+) -> Conclusion:
     """Derive the exit code, and the reasons for it, from counts, floors and an incident.
+
+    A shard decides on no floor: it may miss one that all of them together hold.
 
     A floor is *missed* (exit 1) only if it would be missed even with every unmeasured question
     passed. If the unmeasured questions decide, the outcome is unknown and the exit code is that of
     a failed daemon (3), because an outage is not a low score.
     """
-    results = tuple(check_floor(tally, floor) for floor in floors)
+    results = () if shard else tuple(check_floor(tally, floor) for floor in floors)
     codes: list[ExitCode] = []
     reasons: list[str] = []
     if incident is not None:
         codes.append(ExitCode(incident.exit_code))
         reasons.append(f"{incident.code}: {incident.message}")
-    if tally.total == 0:
+    if shard is not None:
+        reasons.append(f"{shard.label()}: no floor is decided before `memconform merge`")
+    elif tally.total == 0:
         codes.append(ExitCode.NOTHING_SELECTED)
         reasons.append("no selected question applies to this scenario")
     if tally.total and not tally.measured and incident is None:

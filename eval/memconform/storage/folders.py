@@ -15,7 +15,7 @@ from memconform.storage.result_file import (
     schema_name,
     schema_of,
 )
-from memconform.storage.sink import Masked, redact_file, replacing, unwritable
+from memconform.storage.sink import copy_written, redact_file, unwritable
 
 _PUBLISHED = "published"
 JOURNAL = "journal.jsonl"
@@ -89,9 +89,7 @@ class RunFolder(DaemonFolder):
     def publish(self, started: datetime, sdk: str) -> Path:
         """Copy the result to `<output>/<date>/<sdk>.json` and return that path."""
         target = self.day_copy(started, sdk)
-        with replacing(target) as copy, self.result.open("rb") as result:
-            for line in result:
-                copy.write_masked(Masked(line))
+        copy_written(self.result, target)
         return target
 
     def remove(self) -> None:

@@ -180,7 +180,7 @@ def require_same_settings(
     path: Path, earlier: Mapping[str, object], now: Mapping[str, object], hint: str
 ) -> None:
     """Raise UsageError `resume_mismatch`, which says what differs, unless settings are the same."""
-    if differing := list(_differences(earlier, now)):
+    if differing := list(differences(earlier, now)):
         raise UsageError(
             f"{path.parent} was made with other settings: {'; '.join(differing)}",
             code="resume_mismatch",
@@ -188,14 +188,14 @@ def require_same_settings(
         )
 
 
-def _differences(
+def differences(
     earlier: Mapping[str, object], now: Mapping[str, object], within: str = ""
 ) -> Iterator[str]:
     """Describe what differs, such as `repeat was 3, is 1`; long values are left out."""
     for name in dict.fromkeys((*now, *earlier)):
         before, after = earlier.get(name), now.get(name)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from _differences(before, after, f"{within}{name}.")
+            yield from differences(before, after, f"{within}{name}.")
         elif before != after:
             is_long = max(len(str(before)), len(str(after))) > _SHOWN
             # What a digest is of, not the digest: `data`, `questions`.

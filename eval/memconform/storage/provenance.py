@@ -98,6 +98,16 @@ class HostOrigin(Origin):
         )
 
 
+class PartOrigin(HostOrigin):
+    """Where a part of a merged result comes from."""
+
+    run_id: str
+    shards: list[int]
+    """The shards of the whole that it has, from 1."""
+    started_at: datetime
+    resumed_from: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """When a command began."""

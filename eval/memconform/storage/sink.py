@@ -79,6 +79,18 @@ def json_bytes(value: BaseModel | Mapping[str, Any], *, indent: int | None = Non
         return Masked(json.dumps(masked, indent=indent).encode())
 
 
+def copy_written(source: Path, target: Path) -> None:
+    """Copy a file that a sink has written: it holds no secret.
+
+    Raises:
+        ResultsError: if it cannot be written (`results_unwritable`).
+        OSError: if it cannot be read.
+    """
+    with source.open("rb") as file, replacing(target) as copy:
+        for line in file:
+            copy.write_masked(Masked(line))
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file with secrets masked, faster than `replacing` but neither atomic nor synced.
 

@@ -1,7 +1,7 @@
 """Writes the answers of a bench in WMB-100K's format, and the record of what it lost."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from memconform.errors import ExitCode, gravest
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import read_lines
 from memconform.storage.sink import Sink, replacing
+
+ANSWERS = "answers.json"
+"""The answers in the folder of a run."""
 
 
 def answer_row(record: QueryRecord, origin: RowOrigin) -> dict[str, Any]:
@@ -93,6 +96,29 @@ def write_answers(
     with replacing(run_record_of(answers)) as sink:
         sink.write_json(run)
     return run
+
+
+def write_merged_answers(
+    answers: Path, runs: Sequence[WmbRun], report: BenchReport, result: Path
+) -> WmbRun:
+    """Write the answers of the runs of all shards, whose benches are joined in `report`.
+
+    Raises:
+        ResultsError: as `write_answers`.
+    """
+    searched = [QueryRecord.model_validate_json(line).query for line in read_lines(result)]
+    # Named once more, a question that lost one of its two searches waits for it in vain.
+    searched += [lost.question for run in runs for lost in run.lost]
+    first = runs[0]
+    return write_answers(
+        answers,
+        report,
+        result,
+        searches=searched,
+        questions=first.not_asked,
+        parts=first.parts,
+        index=first.index,
+    )
 
 
 def _rows(

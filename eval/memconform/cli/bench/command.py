@@ -141,6 +141,7 @@ _LIMITS = "Limits and timeouts"
     metavar="N",
     help="Ask N randomly drawn queries, from each category in proportion.",
 )
+@given.shard(_QUERIES, "haystacks, or of the queries where all are in one index")
 @option(
     "--seed",
     group=_QUERIES,

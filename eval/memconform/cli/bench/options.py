@@ -46,6 +46,7 @@ class BenchOptions:
     ids: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     holdout: Holdout = "all"
+    shard: str | None = None
     seed: int = 0
     fusion: str | None = None
     alpha: str | None = None

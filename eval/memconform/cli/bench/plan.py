@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memconform.bench.digests import digest_of_names
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
+from memconform.bench.plan import BenchmarkScan, BenchPlan, positions_of, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
@@ -41,6 +41,7 @@ from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
+from memconform.datasets.sharding import Shard, ShardRecord, Unit
 from memconform.datasets.sources import find_data, known_sources
 from memconform.datasets.wmb import question_of
 from memconform.errors import MemconformError, UsageError
@@ -93,26 +94,16 @@ async def plan_bench(
     variables = daemon_variables(service_variables(options))
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
-    benchmark = _benchmark(options)
-    _add_keys(options, benchmark)
+    selected = SelectedBenchmark(options, wants_memories=wants_memories)
+    benchmark = selected.benchmark
     logs = read_logs(options)
     programs = find_adapters(options, progress)
-    selection = _selection(options)
-    chosen = None
-    if options.index == "category":
-        # Selected before the split, which changes the order that --limit and --holdout count in.
-        chosen = sample_queries(benchmark, selection)
-        benchmark.split_by_category(every=wants_memories)
     candidate = candidate_errata(options.errata, benchmark.format.name)
     corrected = corrected_items(candidate, benchmark)
     survey = scan(benchmark, corrected)
     for log in logs:
         log.require_known_questions(survey.queries)
-    if chosen is None:
-        # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
-        chosen = select_queries(survey.queries, selection)
-    elif wants_memories:
-        chosen = frozenset(query for query in survey.queries if question_of(query) in chosen)
+    chosen = selected.choose(survey)
     if options.sdk and any(strategy.needs_dates for strategy in strategies):
         survey.require_question_dates(chosen)
     errata = applied_errata(options.errata, candidate, survey, progress)
@@ -155,6 +146,7 @@ async def plan_bench(
         benchmark=benchmark,
         scan=survey,
         settings=settings,
+        positions=positions_of(survey, chosen),
         planner=planner,
         errata=errata,
         systems=systems,
@@ -175,6 +167,56 @@ async def plan_bench(
         folder.remove()
         raise
     return PreparedBench(plan, folder, resume_state, [*skipped, *not_installed])
+
+
+class SelectedBenchmark:
+    """The benchmark of a command line, and what is asked of it."""
+
+    def __init__(self, options: BenchOptions, *, wants_memories: bool = False) -> None:
+        """Open it; raises UsageError as `plan_bench`."""
+        self.benchmark = _benchmark(options)
+        _add_keys(options, self.benchmark)
+        self._selection = _selection(options)
+        self._wants_memories = wants_memories
+        self._early: frozenset[str] | None = None
+        if options.index == "category":
+            # Before the split, which changes the order that --limit and --holdout count in.
+            self._early = sample_queries(self.benchmark, self._selection)
+            self.benchmark.split_by_category(every=wants_memories)
+
+    def choose(self, survey: BenchmarkScan) -> frozenset[str]:
+        """The ids of the selected queries.
+
+        Raises:
+            MemconformError: as `select_queries`.
+        """
+        if self._early is None:
+            # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
+            return select_queries(survey.queries, self._selection)
+        if not self._wants_memories:
+            return self._early
+        return frozenset(each for each in survey.queries if question_of(each) in self._early)
+
+
+def shard_units(
+    options: BenchOptions,
+    survey: BenchmarkScan,
+    chosen: frozenset[str],
+    shards: int,
+    *,
+    wants_memories: bool = False,
+) -> tuple[dict[str, str], Unit]:
+    """What each chosen query is divided by, and whether that is its haystack or itself.
+
+    A haystack is divided if all are in one index, or if there are fewer than shards.
+    """
+    homes = {query: survey.homes[query] for query in chosen}
+    if wants_memories:
+        # A question of WMB-100K that is searched in two indexes has two queries and one answer.
+        return {query: question_of(query) for query in chosen}, "question"
+    if options.index == "shared" or len(set(homes.values())) < shards:
+        return {query: query for query in chosen}, "question"
+    return homes, "haystack"
 
 
 def _add_keys(options: BenchOptions, benchmark: Benchmark) -> None:
@@ -232,6 +274,18 @@ def _selection(options: BenchOptions) -> QuerySelection:
     )
 
 
+def _sharded(
+    options: BenchOptions, survey: BenchmarkScan, chosen: frozenset[str], *, wants_memories: bool
+) -> tuple[frozenset[str], ShardRecord | None]:
+    """The queries of --shard, and what the settings say of it; all queries without it."""
+    if options.shard is None:
+        return chosen, None
+    shard = Shard.parse(options.shard)
+    units, unit = shard_units(options, survey, chosen, shard.of, wants_memories=wants_memories)
+    own = shard.choose(units.values(), unit)
+    return frozenset(query for query in chosen if units[query] in own), shard.record(unit)
+
+
 def _settings(
     options: BenchOptions,
     benchmark: Benchmark,
@@ -243,6 +297,7 @@ def _settings(
     wants_memories: bool,
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
+    asked, shard = _sharded(options, survey, chosen, wants_memories=wants_memories)
     pruning = _pruning(options, survey)
     settings = BenchSettings(
         format=benchmark.format.name,
@@ -255,10 +310,11 @@ def _settings(
         else digest_of_names(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
+        shard=shard,
         unit="memory" if wants_memories else "item",
     )
     planner = QueryPlanner(
-        query_ids=chosen,
+        query_ids=asked,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
         official_sessions=benchmark.format.official_sessions

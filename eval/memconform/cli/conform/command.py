@@ -19,6 +19,7 @@ from memconform.cli.options import (
     quiet,
     schema,
     sdks,
+    shard,
     writable,
 )
 from memconform.conformance.names import CASES, ROBUSTNESS
@@ -48,6 +49,7 @@ class ConformOptions:
     keep: bool
     profile: tuple[str, ...]
     case: tuple[str, ...]
+    shard: str | None
     cases: Path
     known: tuple[Path, ...]
     write_known: str | None
@@ -131,6 +133,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help="Run only cases whose id matches GLOB. A check id (case#slot) selects its whole case."
     " May be given several times.",
 )
+@shard(CASES_GROUP, "cases")
 @cases_folder
 @option(
     "--known",

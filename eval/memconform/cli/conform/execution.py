@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,8 +27,9 @@ from memconform.conformance.known_failures import (
     require_unexpired,
     stale_causes,
 )
+from memconform.conformance.merged_report import case_digest
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import ConformReport, SdkResult, verdict
+from memconform.conformance.results import ConformReport, SdkResult, ShardedCases, verdict
 from memconform.conformance.session import REPORT as SUITE_REPORT
 from memconform.conformance.session import (
     Target,
@@ -41,6 +43,7 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.limits import require_room
 from memconform.daemons.sdk_runner import SdkRunner
+from memconform.datasets.sharding import Shard, ShardRecord
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.commands import suggested_command
 from memconform.printing.errors import render_error
@@ -93,11 +96,54 @@ def _prepare(runners: Sequence[SdkRunner], variables: dict[str, str], folder: Pa
             require_room(folder, _CONNECTIONS)
 
 
+@dataclass(frozen=True, slots=True)
+class _ChosenCases:
+    """The cases of a command line."""
+
+    catalog: Sequence[CaseVariant]
+    """All that there are."""
+    selected: Sequence[CaseVariant]
+    own: Sequence[CaseVariant]
+    """Those that are run: in a shard some of the selected ones."""
+    shard: ShardRecord | None
+    complete: bool
+    """Whether all cases are selected and run to the end."""
+    selection: str
+    """What is selected, in words; empty for all shipped cases."""
+
+    @property
+    def label(self) -> str:
+        """What is run, in words; empty for all shipped cases."""
+        shard = "" if self.shard is None else self.shard.label()
+        return ", ".join(filter(None, (self.selection, shard)))
+
+    @classmethod
+    def of(cls, options: ConformOptions) -> "_ChosenCases":
+        """Raises MemconformError for cases that do not exist, or more shards than cases."""
+        cases = catalog(options.cases)
+        selected = select_cases(cases, options.profile, options.case)
+        complete = len(selected) == len(cases)
+        own, shard = _sharded(selected, options.shard)
+        label = describe_selection(options.profile, options.case, options.cases, complete=complete)
+        complete = complete and not options.stop_at_first
+        return cls(cases, selected, own, shard, complete, label)
+
+    def sharded(self, known: Iterable[KnownFailure]) -> ShardedCases | None:
+        """What the report of a shard says, so that it can be joined; None without shards."""
+        if self.shard is None:
+            return None
+        return ShardedCases(
+            shard=self.shard,
+            cases=[entry.id for entry in self.own],
+            all_sha256=case_digest(entry.id for entry in self.selected),
+            selection=self.selection,
+            complete=self.complete,
+            known=[entry.model_dump(mode="json") for entry in known],
+        )
+
+
 async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
-    all_cases = catalog(options.cases)
-    entries = select_cases(all_cases, options.profile, options.case)
-    complete = len(entries) == len(all_cases)
-    selection = describe_selection(options.profile, options.case, options.cases, complete=complete)
+    chosen = _ChosenCases.of(options)
     variables = daemon_variables(options.env)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, quiet=options.quiet)
     _prepare([runner for runner, _ in present], variables, options.output)
@@ -106,20 +152,20 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     for target in targets:
         known += _known_in_manifest(target)
     started = datetime.now(UTC)
-    all_checks = [check for entry in all_cases for check in check_ids(entry)]
+    all_checks = [check for entry in chosen.catalog for check in check_ids(entry)]
     require_unexpired(known, all_checks, started.date())
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
     )
     results: dict[str, SdkResult] = {}
     names = [target.name for target in targets]
-    console = ConformanceConsole(len(entries), names, quiet=options.quiet)
+    console = ConformanceConsole(len(chosen.own), names, quiet=options.quiet)
     if kept is not None:
         kept.at_end(lambda: tidy(run))
     with console:
         events = run_session(
             targets,
-            entries,
+            chosen.own,
             known,
             run,
             daemons=options.daemons,
@@ -133,9 +179,9 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
                 results[event.result.sdk] = event.result
 
         await dispatch(events, [console.handle, collect])
-    complete = complete and not options.stop_at_first
+    complete = chosen.complete and chosen.shard is None
     sdks = [_with_stale(results[target.name], known, complete=complete) for target in targets]
-    code = verdict(sdks, (sdk.exit_code for sdk in skipped))
+    code = verdict(sdks, (sdk.exit_code for sdk in skipped), chosen.shard)
     report = ConformReport(
         run=run.path.name,
         started_at=started,
@@ -146,10 +192,11 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         exit_code=int(code),
         skipped=[sdk.record() for sdk in skipped],
         variables={r.name: given for r, _ in present if (given := r.variables())},
-        unprofiled_not_run=unprofiled_not_run(all_cases, options.profile, options.case),
+        unprofiled_not_run=unprofiled_not_run(chosen.catalog, options.profile, options.case),
+        sharded=chosen.sharded(known),
         sdks=sdks,
     )
-    _write(options, run, report, selection)
+    _write(options, run, report, chosen.label)
     sdks = report.from_here(run.path).sdks
     if options.html:
         write_html_report([run.path / SUITE_REPORT], run.path / REPORT)
@@ -172,7 +219,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         echo(note, err=True)
     for sdk in sdks:
         on_stderr = "-" in (options.json_file, options.junit, options.markdown)
-        echo(conform_banner(sdk, selection), err=on_stderr)
+        echo(conform_banner(sdk, chosen.label), err=on_stderr)
     echo(f"-> {run.path}", err=True)
     return code
 
@@ -223,6 +270,21 @@ def select_cases(
             "no case is selected", code="nothing_selected", hint="see memconform conform list"
         )
     return entries
+
+
+def _sharded(
+    entries: list[CaseVariant], shard: str | None
+) -> tuple[list[CaseVariant], ShardRecord | None]:
+    """The variants of --shard, and what the report says of it; variants of a case stay together.
+
+    Raises:
+        UsageError: if there are more shards than cases (`too_many_shards`).
+    """
+    if shard is None:
+        return entries, None
+    part = Shard.parse(shard)
+    places = part.places([entry.base for entry in entries], "case")
+    return [entries[place] for place in places], part.record("case", places)
 
 
 def unprofiled_not_run(

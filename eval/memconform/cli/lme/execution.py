@@ -346,6 +346,7 @@ class _Work:
             settings=ReplaySettings(
                 dataset_sha256=self.data.sha256,
                 questions=[question.id for question in self.data.questions],
+                shard=self.data.shard,
                 benchmark_mode="oracle" if self.data.is_oracle else "real-retrieval",
                 endpoint_style=options.actor_endpoint_style,
                 ingest_mode=brain.record.key.mode,

@@ -40,6 +40,7 @@ class LmeOptions(PanelFlags):
     sampler: Sampler
     categories: tuple[str, ...]
     sample_ids_file: Path | None
+    shard: str | None
     ingest_mode: IngestFlag
     replay_concurrency: int
     extract_model: str
@@ -146,6 +147,7 @@ def replay_options(command: _Command) -> _Command:
             help="Ids of the questions, one a line, asked in this order; takes precedence over"
             " --sample.",
         ),
+        given.shard(_DATA, "questions, whose brain has the sessions of all"),
         option(
             "--ingest-mode",
             group=_BRAIN,

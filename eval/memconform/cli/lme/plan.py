@@ -16,6 +16,7 @@ from memconform.datasets.longmemeval import read_longmemeval_conversations
 from memconform.datasets.question import Question
 from memconform.datasets.sampling import QuerySelection, jeffs_brain_sample, select_queries
 from memconform.datasets.selection import expect_known
+from memconform.datasets.sharding import Shard, ShardRecord
 from memconform.datasets.sources import find_data
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.replay.documents import SESSIONS, SharedBrain
@@ -43,7 +44,10 @@ class ReplayData:
     sha256: str
     questions: tuple[Question, ...]
     """In the order in which they are asked."""
+    shard: ShardRecord | None
+    """Which part of the selected questions these are; None for all."""
     sessions: SharedBrain
+    """Of all selected questions: the shards have one brain."""
     is_oracle: bool
     """Whether every session of every question holds evidence."""
 
@@ -52,8 +56,9 @@ def read_data(options: LmeOptions) -> ReplayData:
     """Read the file, and select questions.
 
     Raises:
-        UsageError: if the file is not LongMemEval's or another than expected (`other_dataset`), or
-            does not have a question that the ids file names (`unknown_question`).
+        UsageError: if the file is not LongMemEval's or another than expected (`other_dataset`),
+            does not have a question that the ids file names (`unknown_question`), or has fewer
+            selected ones than there are shards (`too_many_shards`).
         NothingSelectedError: if the ids file is empty (`nothing_selected`).
     """
     path = find_data(options.dataset)
@@ -85,7 +90,12 @@ def read_data(options: LmeOptions) -> ReplayData:
         for question in chosen
         for place in sessions.paths[question.id]
     )
-    return ReplayData(key.sha256, tuple(chosen), sessions, is_oracle)
+    asked, shard = tuple(chosen), None
+    if options.shard is not None:
+        part = Shard.parse(options.shard)
+        places = part.places([question.id for question in chosen], "question")
+        asked, shard = tuple(chosen[place] for place in places), part.record("question", places)
+    return ReplayData(key.sha256, asked, shard, sessions, is_oracle)
 
 
 def _require_expected(path: Path, sha256: str, expected: str | None) -> None:

@@ -51,6 +51,7 @@ class RunOptions(JudgeFlags):
     limit: int | None
     ids: tuple[str, ...]
     tag: tuple[str, ...]
+    shard: str | None
     output: Path
     port: int
     floor: tuple[str, ...]
@@ -162,6 +163,7 @@ _LIMITS = "Limits and timeouts"
     metavar="TAG",
     help="Ask only questions with this tag. May be given several times: any of the tags will do.",
 )
+@given.shard(_ASK, "questions")
 @option(
     "--repeat",
     group=_ASK,

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-from memconform.cli.run.command import RunOptions
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
 from memconform.measuring.scenarios import SCENARIOS
@@ -23,36 +22,51 @@ from memconform.stats.paired_comparison import ParityVerdict
 class RunComparison:
     """The agreement of the finished runs of a command; there is none of fewer than two."""
 
-    def __init__(self, options: RunOptions, finished: Sequence[RunFinished]) -> None:
+    def __init__(
+        self,
+        finished: Sequence[RunFinished],
+        *,
+        required: bool = False,
+        to_stderr: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        """
+        Args:
+            finished: runs of the same questions.
+            required: whether rankings and answers must be alike.
+            to_stderr: whether standard output holds the report only.
+            quiet: whether to print the verdicts alone.
+        """
         self.agreement: Agreement | None = None
         self.parity: ParityReport | None = None
-        self._options = options
         self._finished = finished
+        self._required = required
+        self._to_stderr = to_stderr
+        self._quiet = quiet
 
     async def compare(self) -> None:
         """Compare the runs, and print the verdicts."""
-        finished, options = self._finished, self._options
+        finished = self._finished
         if len(finished) < 2:
             return
-        to_stderr = options.json_file == "-"
         self.agreement = await asyncio.to_thread(
             compare_rankings,
             [(end.summary.sdk, end.result) for end in finished],
-            answers=SCENARIOS[options.scenario].text_kind == "answer",
+            answers=SCENARIOS[finished[0].summary.scenario].text_kind == "answer",
             incidents={end.summary.sdk: end.summary.incident for end in finished},
         )
-        echo(agreement_banner(self.agreement), err=to_stderr)
+        echo(agreement_banner(self.agreement), err=self._to_stderr)
         loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
         questions = finished[0].summary.total
-        with StepProgress("comparing", questions, quiet=options.quiet) as step:
+        with StepProgress("comparing", questions, quiet=self._quiet) as step:
             self.parity = await asyncio.to_thread(
                 comparison.compare_runs, loaded_runs, on_row=step.advance
             )
-        echo(parity_banner(self.parity), err=to_stderr)
+        echo(parity_banner(self.parity), err=self._to_stderr)
 
     def show(self, skipped: Sequence[SkippedSdk]) -> None:
         """Print a row per SDK and what was skipped; quietly, only the latter."""
-        if self._options.quiet:
+        if self._quiet:
             show_matrix([], skipped, None)
             return
         show_matrix([end.summary for end in self._finished], skipped, self.agreement)
@@ -76,7 +90,7 @@ class RunComparison:
         codes = []
         if self.parity is not None and any(map(self._is_drift, self.parity.pairs)):
             codes.append(ExitCode.FAILED)
-        if self._options.require_agreement:
+        if self._required:
             agreement = self.agreement
             codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
         return codes

@@ -133,7 +133,12 @@ async def _run_each(
 def _comparison(options: RunOptions, finished: Sequence[RunFinished]) -> "RunComparison":
     from memconform.cli.run.comparison import RunComparison  # noqa: PLC0415 - of several runs
 
-    return RunComparison(options, finished)
+    return RunComparison(
+        finished,
+        required=options.require_agreement,
+        to_stderr=options.json_file == "-",
+        quiet=options.quiet,
+    )
 
 
 def _write_reports(

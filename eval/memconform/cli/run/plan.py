@@ -30,6 +30,7 @@ from memconform.daemons.discovery import working_folder
 from memconform.daemons.sdk_runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import SelectedQuestions, Selection, select
+from memconform.datasets.sharding import Shard
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
@@ -157,7 +158,8 @@ def select_questions(options: RunOptions) -> SelectedQuestions:
     if not str(options.output).isprintable():
         raise UsageError("--output is not a printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
-    return select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
+    shard = None if options.shard is None else Shard.parse(options.shard)
+    return select(dataset, Selection(ids, options.tag, options.limit, shard))
 
 
 _Corpus = CorpusFolder | ReferenceAnswers | None
@@ -218,6 +220,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         dataset_sha256=selected.dataset.sha256,
         questions=selected.size,
         rows=None if selected.rows is None else sorted(selected.rows),
+        shard=selected.shard,
         scenario=options.scenario,
         mode=mode,
         scorer=scorer.name,

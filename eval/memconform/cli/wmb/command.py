@@ -54,6 +54,7 @@ class WmbRunOptions:
     ids: tuple[str, ...]
     category: tuple[str, ...]
     seed: int
+    shard: str | None
     upstream: UpstreamKind
     embed_model: str | None
     env: tuple[str, ...]
@@ -119,6 +120,7 @@ def command() -> None:
     metavar="N",
     help="Ask N randomly drawn questions, of each type in proportion.",
 )
+@given.shard(_BENCHMARK, "questions")
 @option("--seed", group=_BENCHMARK, type=int, default=0, metavar="N", help="Seed of --sample.")
 @option(
     "--sdk",

@@ -9,7 +9,7 @@ from memconform.bench.records import BenchReport
 from memconform.bench.schedule import execute_bench
 from memconform.bench.system import BASELINES, System
 from memconform.bench.wmb.adapter import TemplateSystem, require_adapter
-from memconform.bench.wmb.answers_file import write_answers
+from memconform.bench.wmb.answers_file import ANSWERS, write_answers
 from memconform.bench.wmb.records import WmbRun
 from memconform.bench.wmb.stored_answers import run_record_of
 from memconform.cli.bench.options import BenchOptions
@@ -29,10 +29,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.bench import BenchConsole
 from memconform.reports.wmb import run_banner, show_run
 from memconform.storage.folders import RunFolder
-from memconform.storage.sink import Masked, replacing
-
-ANSWERS = "answers.json"
-"""The answers in the folder of a run."""
+from memconform.storage.sink import copy_written
 
 
 def run(options: WmbRunOptions) -> ExitCode:
@@ -84,8 +81,6 @@ def run(options: WmbRunOptions) -> ExitCode:
 
 async def _run(options: WmbRunOptions) -> ExitCode:
     cancel_on_signals()
-    # A domain of Part A is one item, which only a daemon cuts into chunks.
-    part: Part = options.part or ("both" if options.sdk is not None else "B")
     key = read_wmb_key(find_data(options.data))
 
     def adapters(folder: Path) -> Sequence[System]:
@@ -97,7 +92,7 @@ async def _run(options: WmbRunOptions) -> ExitCode:
     if options.adapter is not None:
         require_adapter(options.adapter)
     bench = await plan_bench(
-        _bench_options(options, part),
+        bench_options(options),
         lambda line: echo(f"  {line}", err=True),
         wants_memories=True,
         adapters=adapters,
@@ -117,7 +112,7 @@ async def _run(options: WmbRunOptions) -> ExitCode:
         finished.result,
         searches=sorted(bench.plan.planner.query_ids),
         questions=list(key.questions),
-        parts=part,
+        parts=_part(options),
         index="category" if options.adapter is not None else options.index or "isolated",
     )
     return _finish(options, bench.folder, written, finished.report)
@@ -128,10 +123,7 @@ def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun, bench: Bench
     if options.answers is not None:
         copy = Path(options.answers)
         for source, target in ((answers, copy), (run_record_of(answers), run_record_of(copy))):
-            with replacing(target) as sink, source.open("rb") as file:
-                for line in file:
-                    # A sink wrote it.
-                    sink.write_masked(Masked(line))
+            copy_written(source, target)
         answers = copy
     show_run(run, bench, quiet=options.quiet)
     echo(f"{run_banner(run)} -> {answers}", err=options.json_file == "-")
@@ -141,12 +133,17 @@ def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun, bench: Bench
     return ExitCode(run.exit_code)
 
 
-def _bench_options(options: WmbRunOptions, part: Part) -> BenchOptions:
+def _part(options: WmbRunOptions) -> Part:
+    # A domain of Part A is one item, which only a daemon cuts into chunks.
+    return options.part or ("both" if options.sdk is not None else "B")
+
+
+def bench_options(options: WmbRunOptions) -> BenchOptions:
     """The bench that asks these questions; what it does not name is as `bench` has it."""
     return BenchOptions(
         suite="wmb",
         data=options.data,
-        part=part,
+        part=_part(options),
         sdk=() if options.sdk is None else (options.sdk,),
         system=() if options.system is None else (options.system,),
         embed_model=options.embed_model,
@@ -160,6 +157,7 @@ def _bench_options(options: WmbRunOptions, part: Part) -> BenchOptions:
         ids=options.ids,
         category=options.category,
         seed=options.seed,
+        shard=options.shard,
         upstream=options.upstream,
         env=options.env,
         timeout=options.timeout,

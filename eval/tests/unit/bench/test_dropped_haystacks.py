@@ -25,6 +25,7 @@ def test_no_item_is_held_while_its_questions_are_asked(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
         "benchmark": benchmark,
         "scan": scan(benchmark),
+        "positions": {},
         "settings": SimpleNamespace(index="isolated"),
         "planner": SimpleNamespace(tasks=lambda haystack: list(haystack.queries)),
     }

@@ -37,6 +37,7 @@ _NOT_QUIET = {
     "info": _SHOWS,
     "judge metrics": _SHOWS,
     "parity show": _SHOWS,
+    "plan": _SHOWS,
     "report": _SHOWS,
     "upstream": _SERVES,
     "view": _SERVES,

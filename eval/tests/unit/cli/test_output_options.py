@@ -37,8 +37,8 @@ def test_output_is_a_folder_of_results_everywhere() -> None:
 
 
 _NAMES_A_PATH = re.compile(r"FILE|DIR|PATH|RESULT|RUN\b")
-_NAMES_NO_PATH = {"case", "check", "names", "question"}
-"""Arguments that name a part of a file, or a source."""
+_NAMES_NO_PATH = {"arguments", "case", "check", "names", "question", "verb"}
+"""Arguments that name a part of a file, a source or a command."""
 
 
 def test_an_empty_path_is_refused_everywhere() -> None:

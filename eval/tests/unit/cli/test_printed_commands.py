@@ -82,6 +82,10 @@ def _fault(words: Sequence[str]) -> str:
     """Why a command cannot be called; empty if it can."""
     command: click.Command = cli
     rest = list(words)
+    verbs = cli.list_commands(click.Context(cli))
+    if rest[0] == "plan" and (divided := [n for n, w in enumerate(rest) if n and w in verbs]):
+        # Behind its own flags comes the command that it divides.
+        return _fault(rest[: divided[0]]) or _fault(rest[divided[0] :])
     while isinstance(command, click.Group):
         context = click.Context(command)
         known = command.list_commands(context)

@@ -55,12 +55,12 @@ _AUTHORS = {
 """What three commands and four flags need, and nobody else."""
 _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.main": (16, _RUNNING | _MEASURING | {"client", "contract", "datasets", "reports"}),
-    "cli.run.execution": (180, _MEASURING),
+    "cli.run.execution": (181, _MEASURING),
     "cli.conform.execution": (145, _RUNNING | _MEASURING - {"conformance"}),
     "cli.fuzz.execution": (175, _RUNNING | {"bench", "replay", "results"}),
     "cli.doctor.execution": (171, _MEASURING | {"reports"}),
     "cli.judge.execution": (178, _MEASURING - {"results"}),
-    "cli.score.answers": (238, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
+    "cli.score.answers": (239, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
     "cli.bench.execution": (250, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.datasets.command": (92, _AUTHORS | {"llm"}),
     "cli.lme.execution": (291, {"conformance", "fuzzing", "oracle"}),

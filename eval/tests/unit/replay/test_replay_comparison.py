@@ -24,11 +24,6 @@ from memconform.stats.paired_comparison import ParityVerdict
 from tests.unit.lme_results import question, result_of
 
 
-class _Plan:
-    command = ("memconform", "lme", "tri")
-    session_filter_rule = "off"
-
-
 def _hit(rank: int, path: str, score: float) -> HitRecord:
     return HitRecord(
         rank=rank, path=path, kind="session", session=path, score=score, text_sha256="0", preview=""
@@ -40,7 +35,7 @@ def _compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> LmeP
         result_of([question(f"q-{n}", **fields) for n, fields in enumerate(side)], sdk=sdk)
         for sdk, side in (("go", first), ("ts", second))
     ]
-    return compare_sdks(_Plan(), sides)  # type: ignore[arg-type] # only what it reads
+    return compare_sdks(sides, command=("memconform",), session_filter="off")
 
 
 _SAME = {"hits": [_hit(1, "a", 1.0), _hit(2, "b", 0.5)], "answer": "It rains."}

@@ -1,0 +1,279 @@
+"""One run of an SDK, joined from runs of its shards."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from memconform.datasets.sharding import ShardRecord
+from memconform.errors import UsageError
+from memconform.ingest.records import IndexVerified
+from memconform.records import Incident
+from memconform.runs.events import RunFinished
+from memconform.runs.journal import Header, Journal, read_attempts
+from memconform.runs.plan import Floor, Settings
+from memconform.runs.rescore import stored_floors
+from memconform.runs.result_builder import ResultBuilder, RunOutline
+from memconform.runs.results import (
+    DaemonRecord,
+    Provenance,
+    QuestionResult,
+    RunSummary,
+    UpstreamRecord,
+    VerificationRecord,
+)
+from memconform.runs.stored_run import read_questions, read_summary
+from memconform.storage.folders import JOURNAL, RunFolder, new_run_id
+from memconform.storage.journal import read_header
+from memconform.storage.provenance import HostOrigin, PartOrigin
+from memconform.storage.sink import copy_written
+from memconform.validation_faults import first_fault
+
+if TYPE_CHECKING:
+    from memconform.scoring.judge.calibration import Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """The run of a shard, or of several that were joined before."""
+
+    folder: Path
+    summary: RunSummary
+    header: Header
+    floors: tuple[Floor, ...]
+
+    @classmethod
+    def read_result(cls, result: Path) -> "RunPart":
+        """Read a run's result, and what lies beside it.
+
+        Raises:
+            UsageError: if its result, journal or manifest is missing or damaged
+                (`result_unreadable`, `journal_unreadable`).
+        """
+        folder, journal = result.parent, result.with_name(JOURNAL)
+        if not (folder / "manifest.json").is_file():
+            # Without it, the floors are not known.
+            raise _unreadable(folder, "manifest.json is missing")
+        try:
+            summary = read_summary(result)
+        except ValidationError as error:
+            raise _unreadable(result, first_fault(error)) from error
+        except (ValueError, OSError) as error:
+            raise _unreadable(result, str(error)) from error
+        return cls(folder, summary, read_header(journal, Header), stored_floors(journal))
+
+    @property
+    def name(self) -> str:
+        return str(self.folder)
+
+    @property
+    def subject(self) -> str:
+        """What is joined with parts of the same subject alone."""
+        return f"run {self.summary.sdk} {self.summary.scenario} {self.summary.mode}"
+
+    @property
+    def shard(self) -> ShardRecord | None:
+        return self.header.settings.shard
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """What parts must have in common."""
+        settings = self.header.settings.model_dump(mode="json", exclude={"shard", "questions"})
+        floors = ", ".join(map(str, self.floors))
+        return settings | {"floors": floors, "version": self.summary.daemon.version}
+
+    @property
+    def origins(self) -> list[PartOrigin]:
+        """Where it comes from; of what was joined before, where each part of it does."""
+        provenance = self.summary.provenance
+        if provenance.parts or self.shard is None:
+            return provenance.parts
+        fields = {name: getattr(provenance, name) for name in HostOrigin.model_fields}
+        return [
+            PartOrigin(
+                **fields,
+                run_id=self.summary.run_id,
+                shards=self.shard.numbers,
+                started_at=datetime.fromisoformat(self.summary.started_at),
+                resumed_from=provenance.resumed_from,
+            )
+        ]
+
+    def questions(self) -> Iterator[tuple[int, QuestionResult]]:
+        """Each question with its place in the whole.
+
+        Raises:
+            UsageError: if there are others than the settings say (`result_unreadable`).
+        """
+        places = (self.shard.places if self.shard else None) or []
+        result = self.folder / "result.json"
+        try:
+            yield from zip(places, read_questions(result), strict=True)
+        except ValidationError as error:
+            raise _unreadable(result, first_fault(error)) from error
+        except (ValueError, OSError) as error:
+            raise _unreadable(result, str(error)) from error
+
+
+def merge_runs(
+    parts: Sequence[RunPart],
+    shard: ShardRecord | None,
+    output: Path,
+    *,
+    calibrated: Path,
+    command: Sequence[str],
+) -> RunFinished:
+    """Write the result of all parts together, as if one run had asked their questions.
+
+    What the daemons took is not added up: each did a part of the work, on a machine of its own.
+
+    Args:
+        parts: of one run, with equal settings.
+        shard: what the result is a part of; None if it is whole.
+        output: the results folder to write to.
+        calibrated: the results folder that has the calibrations of judges.
+        command: the command line, for the provenance.
+
+    Raises:
+        UsageError: if a part is damaged (`result_unreadable`, `journal_unreadable`).
+        ResultsError: if the result cannot be written.
+    """
+    first = parts[0]
+    settings = first.header.settings.model_copy(
+        update={
+            "shard": shard,
+            "questions": sum(part.header.settings.questions for part in parts),
+        }
+    )
+    started = datetime.now(UTC)
+    run_id = new_run_id(started, first.summary.sdk, settings.scenario)
+    outline = RunOutline(
+        run_id=run_id,
+        sdk=first.summary.sdk,
+        started=started,
+        settings=settings,
+        floors=first.floors,
+        provenance=_provenance(parts, settings, command),
+        calibrations=_calibrations(settings, calibrated),
+    )
+    folder = RunFolder(output, run_id)
+    builder = ResultBuilder(outline)
+    builder.write_manifest(folder)
+    journal = Journal(folder.journal, builder.journal_header())
+    try:
+        _copy_attempts(parts, journal)
+        ordered = heapq.merge(*(part.questions() for part in parts), key=itemgetter(0))
+        summary = builder.finish(
+            folder,
+            journal,
+            (question for _, question in ordered),
+            _incident(parts),
+            DaemonRecord(
+                name=first.summary.daemon.name,
+                version=first.summary.daemon.version,
+                build_hash=first.summary.daemon.build_hash,
+                ready_ms=None,
+                rss_peak_bytes=None,
+                cpu_seconds=None,
+            ),
+            first.summary.seeded,
+            _verification(parts),
+            _upstream(parts),
+        )
+    except BaseException:
+        # It is closed already if the result could not be written.
+        with suppress(ValueError):
+            journal.close({"ended": "not merged"})
+        folder.remove()
+        raise
+    copy = folder.publish(started, first.summary.sdk)
+    return RunFinished(summary, builder.highlights, folder.result, copy)
+
+
+def _provenance(parts: Sequence[RunPart], settings: Settings, command: Sequence[str]) -> Provenance:
+    first = parts[0].summary.provenance
+    return Provenance(
+        sdk_reference=first.sdk_reference,
+        dataset_path=first.dataset_path,
+        dataset_sha256=first.dataset_sha256,
+        **dict(HostOrigin.of(command)),
+        rescored_from=None,
+        resumed_from=None,
+        parts=[origin for part in parts for origin in part.origins],
+        settings=settings.model_dump(mode="json"),
+        settings_sha256=settings.digest(),
+    )
+
+
+def _calibrations(settings: Settings, results: Path) -> Mapping[str, "Calibration | None"]:
+    if settings.judge is None:
+        return {}
+    from memconform.scoring.judge.gate import calibrations  # noqa: PLC0415 - runs without a judge need none of it
+
+    return calibrations(settings.judge, results)
+
+
+def _copy_attempts(parts: Sequence[RunPart], journal: Journal) -> None:
+    """Copy the attempts of all parts, whose rows count the questions of the whole from now on."""
+    places = sorted(place for part in parts if part.shard for place in part.shard.places or ())
+    rows = {place: row for row, place in enumerate(places)}
+    for part in parts:
+        own = (part.shard.places if part.shard else None) or []
+        for attempt in read_attempts(part.folder / JOURNAL):
+            journal.copy_attempt(attempt.at(rows[own[attempt.row]]))
+        for file in sorted((part.folder / "wire").glob("*.http")):
+            row, _, rest = file.name.partition("-")
+            copy_written(file, journal.path.parent / "wire" / f"{rows[own[int(row)]]:06}-{rest}")
+    journal.write_statement(IndexVerified(attempts=journal.written))
+
+
+def _incident(parts: Sequence[RunPart]) -> Incident | None:
+    """What ended a part: the whole has no rates without it."""
+    for part in parts:
+        if (incident := part.summary.incident) is not None:
+            label = part.shard.label() if part.shard else part.name
+            return incident.model_copy(update={"message": f"{label}: {incident.message}"})
+    return None
+
+
+def _verification(parts: Sequence[RunPart]) -> VerificationRecord | None:
+    records = [part.summary.verification for part in parts]
+    known = [record for record in records if record is not None]
+    if len(known) < len(records):
+        return None
+    return VerificationRecord(
+        reproof=all(record.reproof for record in known),
+        verifications=sum(record.verifications for record in known),
+        invalidations=sum(record.invalidations for record in known),
+        repeated=sum(record.repeated for record in known),
+        retracted=sum(record.retracted for record in known),
+    )
+
+
+def _upstream(parts: Sequence[RunPart]) -> UpstreamRecord | None:
+    records = [part.summary.upstream for part in parts]
+    known = [record for record in records if record is not None]
+    if len(known) < len(records):
+        return None
+    return UpstreamRecord(
+        answered=sum(record.answered for record in known),
+        asked=sum(record.asked for record in known),
+        refused=sum(record.refused for record in known),
+        refusal=next((record.refusal for record in reversed(known) if record.refusal), ""),
+        elsewhere=sorted({address for record in known for address in record.elsewhere}),
+    )
+
+
+def _unreadable(path: Path, excerpt: str) -> UsageError:
+    return UsageError(
+        f"{path} is not the whole result of a run",
+        code="result_unreadable",
+        hint="give the run's folder below results/runs, with all of its files",
+        excerpt=excerpt,
+    )
