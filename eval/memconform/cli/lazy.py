@@ -15,6 +15,7 @@ from memconform.errors import ExitCode, limit_error, missing_extra, nearest
 
 _MODULES = {
     "bench": ("rank_bm25",),
+    "dask": ("distributed",),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "qa": ("nltk", "regex"),
     "report": ("jinja2", "vl_convert"),
@@ -87,6 +88,12 @@ def carry_out(reference: str, options: object, *, extra: str | None = None) -> E
     if (calls := _captured.get()) is not None:
         calls.append((reference, options))
         return ExitCode.OK
+    if getattr(options, "executor", None) is not None:
+        with _without_garbage_collection():
+            require_extra("dask")
+            spread = resolve_name("memconform.cli.spread.execution:SpreadOptions")
+        options = spread(reference, options, click.get_current_context())
+        reference = "spread.execution:spread"
     with _without_garbage_collection():
         if extra is not None:
             require_extra(extra)

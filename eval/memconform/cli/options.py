@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -391,6 +392,37 @@ def limit(group: str, questions: str) -> Callable[[_Command], _Command]:
         metavar="N",
         help=f"Ask N {questions}, evenly spaced.",
     )
+
+
+def executor(group: str) -> Callable[[_Command], _Command]:
+    """`--executor` and `--shards`: who does the shards."""
+    address = option(
+        "--executor",
+        group=group,
+        metavar="ADDRESS",
+        callback=_checked_executor,
+        help="Have a Dask cluster do the shards, and join them: dask://HOST:PORT of its scheduler,"
+        " or dask:local?workers=N for processes here. The same command with the same --output"
+        " continues.",
+    )
+    count = option(
+        "--shards",
+        group=group,
+        type=click.IntRange(min=1),
+        metavar="N",
+        show_default="4 a worker of this machine, or 16",
+        help="Number of shards, with --executor.",
+    )
+    return lambda command: address(count(command))
+
+
+def _checked_executor(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(_EXECUTORS, value):
+        raise click.BadParameter(f"{value!r} is neither dask://HOST:PORT nor dask:local?workers=N")
+    return value
+
+
+_EXECUTORS = r"dask://[^/?]+:\d+|dask:local(\?workers=[1-9]\d{0,3})?"
 
 
 def shard(group: str, work: str) -> Callable[[_Command], _Command]:

@@ -142,6 +142,7 @@ _LIMITS = "Limits and timeouts"
     help="Ask N randomly drawn queries, from each category in proportion.",
 )
 @given.shard(_QUERIES, "haystacks, or of the queries where all are in one index")
+@given.executor(_LIMITS)
 @option(
     "--seed",
     group=_QUERIES,

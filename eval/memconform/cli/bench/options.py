@@ -47,6 +47,8 @@ class BenchOptions:
     category: tuple[str, ...] = ()
     holdout: Holdout = "all"
     shard: str | None = None
+    executor: str | None = None
+    shards: int | None = None
     seed: int = 0
     fusion: str | None = None
     alpha: str | None = None

@@ -10,6 +10,7 @@ from memconform.cli.commands import OUTPUT, PathType, option
 from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,
+    executor,
     html,
     json_file,
     keep,
@@ -50,6 +51,8 @@ class ConformOptions:
     profile: tuple[str, ...]
     case: tuple[str, ...]
     shard: str | None
+    executor: str | None
+    shards: int | None
     cases: Path
     known: tuple[Path, ...]
     write_known: str | None
@@ -134,6 +137,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     " May be given several times.",
 )
 @shard(CASES_GROUP, "cases")
+@executor(_LIMITS)
 @cases_folder
 @option(
     "--known",

@@ -41,6 +41,8 @@ class LmeOptions(PanelFlags):
     categories: tuple[str, ...]
     sample_ids_file: Path | None
     shard: str | None
+    executor: str | None
+    shards: int | None
     ingest_mode: IngestFlag
     replay_concurrency: int
     extract_model: str
@@ -148,6 +150,7 @@ def replay_options(command: _Command) -> _Command:
             " --sample.",
         ),
         given.shard(_DATA, "questions, whose brain has the sessions of all"),
+        given.executor(_DATA),
         option(
             "--ingest-mode",
             group=_BRAIN,

@@ -50,7 +50,7 @@ def plan(options: PlanOptions) -> ExitCode:
             code="bad_option",
             hint="omit it",
         )
-    work = _WORK[reference](asked, options.shards)
+    work = WORK[reference](asked, options.shards)
     shares = deal(work.counts, options.shards, work.unit)
     rows = [_row(Shard(number, options.shards), own, work) for number, own in enumerate(shares, 1)]
     if options.json_file is not None:
@@ -96,7 +96,7 @@ def _asked(options: PlanOptions) -> tuple[str, Any]:
     line = [options.verb, *options.arguments]
     with captured() as calls:
         cli.main(line, prog_name="memconform", standalone_mode=False)
-    if len(calls) != 1 or calls[0][0] not in _WORK:
+    if len(calls) != 1 or calls[0][0] not in WORK:
         raise UsageError(
             f"memconform {' '.join(line)} cannot be divided",
             code="bad_option",
@@ -146,7 +146,7 @@ def _of_conform(options: ConformOptions, _: int) -> _Work:
     return _Work("case", counts)
 
 
-_WORK: Mapping[str, Callable[[Any, int], _Work]] = {
+WORK: Mapping[str, Callable[[Any, int], _Work]] = {
     "run.execution:run": _of_run,
     "bench.execution:bench": _of_bench,
     "wmb.execution:run": _of_wmb,

@@ -52,6 +52,8 @@ class RunOptions(JudgeFlags):
     ids: tuple[str, ...]
     tag: tuple[str, ...]
     shard: str | None
+    executor: str | None
+    shards: int | None
     output: Path
     port: int
     floor: tuple[str, ...]
@@ -164,6 +166,7 @@ _LIMITS = "Limits and timeouts"
     help="Ask only questions with this tag. May be given several times: any of the tags will do.",
 )
 @given.shard(_ASK, "questions")
+@given.executor(_LIMITS)
 @option(
     "--repeat",
     group=_ASK,

@@ -55,6 +55,8 @@ class WmbRunOptions:
     category: tuple[str, ...]
     seed: int
     shard: str | None
+    executor: str | None
+    shards: int | None
     upstream: UpstreamKind
     embed_model: str | None
     env: tuple[str, ...]
@@ -121,6 +123,7 @@ def command() -> None:
     help="Ask N randomly drawn questions, of each type in proportion.",
 )
 @given.shard(_BENCHMARK, "questions")
+@given.executor(_BENCHMARK)
 @option("--seed", group=_BENCHMARK, type=int, default=0, metavar="N", help="Seed of --sample.")
 @option(
     "--sdk",

@@ -19,7 +19,7 @@ _READERS = {
     # Our own variables, each in the module that owns what it names.
     *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "cli/values.py"),
     # What children get.
-    *("daemons/environment.py", "daemons/guard.py"),
+    *("daemons/environment.py", "daemons/guard.py", "cluster/task.py"),
     "conformance/mutation/mutant_runner.py",
     # Children that read what they were given.
     *("upstream/serve.py", "conformance/mutation/proxy.py"),

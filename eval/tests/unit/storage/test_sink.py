@@ -39,6 +39,7 @@ _OTHERS = {
     "replay/manifest.py": "an empty file that is locked while a replay runs",
     "conformance/mutation/mutant_runner.py": "a mutation, and a copy of sources to be patched",
     "conformance/fixture.py": "a document that no brain may reach",
+    "cluster/bundle.py": "an archive in memory, of files that workers read",
     "daemons/limits.py": "nothing, into a folder that is tried",
 }
 """Who writes besides, and what."""

@@ -1,0 +1,1 @@
+"""`--executor`: a command whose shards are done by a cluster."""

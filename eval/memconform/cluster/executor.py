@@ -1,0 +1,318 @@
+"""Has the shards of a command done on a Dask cluster, each once, and keeps what comes back.
+
+Dask schedules: it gives a shard to a worker that is free, and to another one if that worker is
+lost. Here is what it cannot know: which failures are those of a machine, and what was measured.
+"""
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from distributed import Client, Event, Future, KilledWorker, LocalCluster, Variable, as_completed
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+
+from memconform.cluster.task import (
+    Bundle,
+    Files,
+    ShardResult,
+    ShardTask,
+    UnfitWorkerError,
+    measure,
+    write_files,
+)
+from memconform.datasets.sharding import Shard
+from memconform.errors import DaemonError
+from memconform.storage.sink import replacing
+from memconform.storage.temporary import temporary_folder
+
+_DONE: Final = "shard.json"
+_POLL_SECONDS: Final = 2.0
+_SCHEDULER_SECONDS: Final = 30
+"""How long a scheduler may take to answer, also one that is started anew."""
+_STOP_SECONDS: Final = 20
+_RESTARTS: Final = 5
+_ADDRESS: Final = re.compile(
+    r"dask://(?P<scheduler>[^/?]+:\d+)|dask:local(\?workers=(?P<workers>[1-9]\d{0,3}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """A scheduler that runs, or workers of this machine."""
+
+    scheduler: str | None
+    """HOST:PORT; None for workers of this machine."""
+    workers: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "ClusterAddress":
+        """Read `dask://HOST:PORT` or `dask:local?workers=4`; raises ValueError for others."""
+        match = _ADDRESS.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is neither dask://HOST:PORT nor dask:local?workers=N")
+        return cls(match["scheduler"], int(match["workers"] or 1))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its workers see the files of this machine."""
+        return self.scheduler is None
+
+
+@asynccontextmanager
+async def connected(address: ClusterAddress) -> AsyncIterator[Client]:
+    """A client of the cluster; workers of this machine are started, and ended with it.
+
+    Raises:
+        DaemonError: if the scheduler does not answer (`cluster_unreachable`).
+    """
+    if address.is_local:
+        with temporary_folder("memconform-dask-") as folder:
+            async with (
+                LocalCluster(
+                    n_workers=address.workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    memory_limit=0,
+                    local_directory=str(folder),
+                    silence_logs=50,
+                    asynchronous=True,
+                ) as cluster,
+                Client(cluster, asynchronous=True) as client,
+            ):
+                yield client
+        return
+    try:
+        client = await Client(
+            f"tcp://{address.scheduler}", asynchronous=True, timeout=_SCHEDULER_SECONDS
+        )
+    except (OSError, TimeoutError) as error:
+        raise DaemonError(
+            f"no scheduler of Dask answers at {address.scheduler}: {error}",
+            code="cluster_unreachable",
+            hint="start one with `dask scheduler`, and workers with `dask worker --nthreads 1`",
+        ) from error
+    try:
+        yield client
+    finally:
+        with suppress(OSError, TimeoutError):
+            await client.close()
+
+
+class ShardFolders:
+    """What came back of each shard: one folder each, below that of the command."""
+
+    def __init__(self, folder: Path, of: int) -> None:
+        self._folder = folder / "shards"
+        self._of = of
+
+    def path(self, shard: Shard) -> Path:
+        return self._folder / f"{shard.number:0{len(str(self._of))}}-of-{self._of}"
+
+    def exit_code(self, shard: Shard) -> int | None:
+        """How a shard ended; None if it has not."""
+        with suppress(OSError, ValueError, KeyError):
+            return int(json.loads((self.path(shard) / _DONE).read_text())["exit_code"])
+        return None
+
+    def journals(self, shard: Shard) -> dict[str, bytes]:
+        """What is known of a shard that has not ended."""
+        path = self.path(shard)
+        return {
+            file.relative_to(path).as_posix(): file.read_bytes()
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+        }
+
+    def keep(self, shard: Shard, files: Files) -> None:
+        """Keep files of a shard; raises OSError if they cannot be written."""
+        write_files(self.path(shard), files)
+
+    def end(self, shard: Shard, result: ShardResult) -> None:
+        """Keep what a shard has measured, and that it is done."""
+        self.keep(shard, result.files)
+        with replacing(self.path(shard) / _DONE) as target:
+            target.write_json({"exit_code": result.exit_code, "log": result.log})
+
+    def log(self, shard: Shard) -> str:
+        """The end of what a shard printed, which has ended."""
+        return str(json.loads((self.path(shard) / _DONE).read_text())["log"])
+
+
+class ShardExecutor:
+    """Has shards done until each has ended."""
+
+    def __init__(
+        self,
+        address: ClusterAddress,
+        folders: ShardFolders,
+        make_task: Callable[[Shard, str], ShardTask],
+        bundle: Bundle | None,
+        *,
+        originals: Mapping[str, str],
+        report: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            address: of the cluster.
+            folders: what came back, also of an earlier command.
+            make_task: makes the task of a shard, given the name of its progress.
+            bundle: the inputs; None if workers see the same files.
+            originals: by their names in the bundle, the paths that results should have of them.
+            report: receives lines for the user.
+        """
+        self._address = address
+        self._folders = folders
+        self._make_task = make_task
+        self._bundle = bundle
+        self._originals = originals
+        self._report = report
+        self._run = secrets.token_hex(4)
+        self._unfit: dict[Shard, dict[str, str]] = {}
+        """By shard, workers that cannot do it, and why."""
+
+    async def run(self, shards: Sequence[Shard]) -> None:
+        """Have shards done; each that ends is kept at once.
+
+        If the iterating task is cancelled, the workers stop, and what was journalled is kept.
+
+        Raises:
+            DaemonError: if no worker can do a shard (`no_fit_worker`), workers die of it
+                (`workers_lost`), or the scheduler does not answer any more (`cluster_unreachable`).
+        """
+        for _ in range(_RESTARTS):
+            pending = [shard for shard in shards if self._folders.exit_code(shard) is None]
+            if not pending:
+                return
+            try:
+                async with connected(self._address) as client:
+                    await self._session(client, pending)
+            except (CommClosedError, FutureCancelledError, OSError, TimeoutError) as error:
+                self._report(f"the scheduler is lost: {error}; trying again")
+            else:
+                return
+        raise DaemonError(
+            f"the scheduler was lost {_RESTARTS} times",
+            code="cluster_unreachable",
+            hint="what was measured is kept; the same command continues",
+        )
+
+    async def _session(self, client: Client, pending: Sequence[Shard]) -> None:
+        bundle = None
+        if self._bundle is not None:
+            # Once to each worker that needs it, whatever the number of its shards.
+            bundle = await client.scatter(self._bundle, hash=False)
+        progress: dict[Shard, Variable] = {}
+        for shard in pending:
+            progress[shard] = Variable(self._key(shard), client=client)
+            await progress[shard].set(self._folders.journals(shard))
+        futures = {await self._submit(client, shard, bundle): shard for shard in pending}
+        poll = asyncio.create_task(self._keep_progress(progress))
+        done = as_completed(futures)
+        try:
+            async for future in done:
+                shard = futures[future]
+                again = await self._collect(client, shard, future, bundle)
+                if again is not None:
+                    futures[again] = shard
+                    done.add(again)
+                else:
+                    await progress.pop(shard).set({})
+        except asyncio.CancelledError:
+            await self._stop(client, progress, list(futures))
+            raise
+        finally:
+            poll.cancel()
+            await asyncio.gather(poll, return_exceptions=True)
+
+    def _key(self, shard: Shard) -> str:
+        return f"memconform-{self._run}-{shard}"
+
+    async def _submit(
+        self, client: Client, shard: Shard, bundle: "Future[Any] | None"
+    ) -> "Future[Any]":
+        unfit = self._unfit.get(shard, {})
+        workers = None
+        if unfit:
+            # As the scheduler knows them now: what the client knows is some seconds old.
+            known = await client.nthreads()
+            workers = [address for address in known if address not in unfit]
+            if not workers:
+                reasons = "; ".join(f"{worker}: {reason}" for worker, reason in unfit.items())
+                raise DaemonError(
+                    f"no worker can do shard {shard}",
+                    code="no_fit_worker",
+                    hint="mend a worker, or start another one; the same command continues",
+                    excerpt=reasons,
+                )
+        task = self._make_task(shard, self._key(shard))
+        return client.submit(
+            measure, task, bundle, key=f"{task.key}-{len(unfit)}", pure=False, workers=workers
+        )
+
+    async def _collect(
+        self, client: Client, shard: Shard, future: "Future[Any]", bundle: "Future[Any] | None"
+    ) -> "Future[Any] | None":
+        """Keep the result of a future; returns the next one if the shard must be done elsewhere."""
+        try:
+            result: ShardResult = await future
+        except UnfitWorkerError as error:
+            self._report(f"shard {shard} is done elsewhere than on {error.worker}: {error.reason}")
+            self._unfit.setdefault(shard, {})[error.worker] = error.reason
+            return await self._submit(client, shard, bundle)
+        except KilledWorker as error:
+            raise DaemonError(
+                f"workers died of shard {shard}: {error}",
+                code="workers_lost",
+                hint="see the workers' logs: memory is a likely cause; the same command continues",
+            ) from error
+        if result.exit_code is None:
+            self._folders.keep(shard, result.files)
+            return None
+        files = {
+            name: self._with_originals(content, result.inputs)
+            for name, content in result.files.items()
+        }
+        self._folders.end(shard, replace(result, files=files))
+        self._report(f"shard {shard} ended with exit code {result.exit_code}")
+        return None
+
+    def _with_originals(self, content: bytes, inputs: str) -> bytes:
+        """A file with the paths of this machine: later commands look for data where it says."""
+        for name, original in self._originals.items() if inputs else ():
+            there, here = (json.dumps(path)[1:-1] for path in (f"{inputs}/{name}", original))
+            content = content.replace(there.encode(), here.encode())
+        return content
+
+    async def _keep_progress(self, progress: dict[Shard, Variable]) -> None:
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            await self._fetch(progress)
+
+    async def _fetch(self, progress: dict[Shard, Variable]) -> None:
+        for shard, variable in list(progress.items()):
+            with suppress(OSError, TimeoutError):
+                files = await variable.get(timeout=_SCHEDULER_SECONDS)
+                if files and self._folders.exit_code(shard) is None:
+                    await asyncio.to_thread(self._folders.keep, shard, files)
+
+    async def _stop(
+        self, client: Client, progress: dict[Shard, Variable], futures: "Sequence[Future[Any]]"
+    ) -> None:
+        """Have the workers stop, and keep what they had measured."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                for shard in progress:
+                    await Event(f"stop-{self._key(shard)}", client=client).set()
+                running = [each for each in futures if not each.done()]
+                await asyncio.gather(*running, return_exceptions=True)
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._fetch(progress)

@@ -1,0 +1,235 @@
+"""What a worker of a cluster does: the work of one shard, by a command of its own.
+
+The command runs below a guard, so that a worker that is killed leaves no process. What it has
+journalled is kept at the scheduler every second, from which another worker continues.
+"""
+
+import asyncio
+import io
+import os
+import re
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+from distributed import Event, Variable
+
+from memconform import __version__
+from memconform.daemons.process import DaemonProcess
+from memconform.errors import ResultsError
+from memconform.printing.logs import configure_logs
+from memconform.storage.sink import write_whole
+from memconform.storage.temporary import temporary_folder
+
+RUNS: Final = "runs"
+"""Folder of the runs in a results folder."""
+
+_PREFIX: Final = "memconform-shard-"
+_POLL_SECONDS: Final = 1.0
+_SHARE: Final = 0.05
+"""The share of the time that keeping the progress may take: a journal grows, and is sent whole."""
+_SCHEDULER_SECONDS: Final = 60
+"""How long the scheduler may take to answer; it keeps what was measured."""
+_ENDED: Final = re.compile(r"exit status (\d+)")
+_OF_THE_WORKER: Final = frozenset(
+    {
+        *("toolchain_missing", "build_failed", "build_unavailable", "cache_unwritable"),
+        *("disk_full", "results_unwritable", "journal_unwritable", "out_of_memory"),
+        *("too_many_files", "too_many_processes", "no_loopback"),
+    }
+)
+"""Codes of errors that say something of a machine, and nothing of what is measured."""
+_CODE: Final = re.compile(r"^([a-z][a-z0-9_]+): ", re.MULTILINE)
+
+Files = Mapping[str, bytes]
+"""Files of a results folder, by their paths in it."""
+
+
+class UnfitWorkerError(Exception):
+    """A worker cannot do a shard, and another one may."""
+
+    def __init__(self, worker: str, reason: str) -> None:
+        super().__init__(worker, reason)
+        self.worker = worker
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Files that a command line names, for a worker that does not see them."""
+
+    digest: str
+    archive: bytes
+    """A tar of the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """The work of one shard."""
+
+    command: tuple[str, ...]
+    """The verb and its flags, without --shard and --output; `{inputs}` stands for the bundle."""
+    shard: str
+    key: str
+    """The name of its progress and of the signal to stop, at the scheduler."""
+    continues_by_flag: bool
+    """Whether the command continues by --resume; otherwise by the same folder."""
+    folder: str | None
+    """The working folder; None for the worker's own."""
+    version: str = __version__
+    python: str = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """What came of a shard."""
+
+    exit_code: int | None
+    """None if it was stopped before its end."""
+    files: Files = field(repr=False)
+    """Its results folder."""
+    log: str
+    """The end of what the command printed."""
+    inputs: str = ""
+    """Where the worker had the bundle; empty without one."""
+
+
+def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
+    """Do the work of a shard; called on a worker.
+
+    Raises:
+        UnfitWorkerError: if this worker cannot.
+    """
+    # The name that the worker is known by; the address may be another one behind a gateway.
+    from distributed import get_worker  # noqa: PLC0415 - a worker's own
+
+    configure_logs("warning")
+    worker = get_worker().address
+    own = (__version__, f"{sys.version_info.major}.{sys.version_info.minor}")
+    if own != (task.version, task.python):
+        raise UnfitWorkerError(
+            worker,
+            f"it has memconform {own[0]} on Python {own[1]}, and not {task.version} on"
+            f" {task.python}",
+        )
+    try:
+        _drop_abandoned()
+        inputs = "" if bundle is None else str(_unpacked(bundle))
+        with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
+            result = asyncio.run(_measure(task, folder, inputs))  # noqa: TID251 - no terminal is here
+    except (OSError, ResultsError) as error:
+        raise UnfitWorkerError(worker, str(error)) from error
+    known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))
+    if result.exit_code and known:
+        raise UnfitWorkerError(worker, next(_of(known, result.log)))
+    return result
+
+
+def _of(codes: Collection[str], log: str) -> Iterator[str]:
+    """The lines that begin with one of these codes."""
+    return (line for line in log.splitlines() if line.partition(":")[0] in codes)
+
+
+async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
+    output, log = folder / "output", folder / "log"
+    progress, stop = Variable(task.key), Event(f"stop-{task.key}")
+    earlier = progress.get(timeout=_SCHEDULER_SECONDS)
+    write_files(output, earlier)
+    command = [part.replace("{inputs}", inputs) for part in task.command]
+    command += ["--shard", task.shard, "--output", str(output)]
+    if task.continues_by_flag and (run := _last_run(output)) is not None:
+        command += ["--resume", str(run)]
+    program = "from memconform.cli.start import main; main()"
+    process = await DaemonProcess.start(
+        [sys.executable, "-c", program, *command],
+        env=os.environ,
+        cwd=folder if task.folder is None else Path(task.folder),
+        log=log,
+    )
+    kept: Files = earlier
+    stopped, due = False, 0.0
+    try:
+        ended = asyncio.ensure_future(process.wait())
+        while not (await asyncio.wait([ended], timeout=_POLL_SECONDS))[0]:
+            now = time.monotonic()
+            if now >= due and (journalled := journals(output)) != kept:
+                kept = journalled
+                progress.set(kept)
+                due = now + (time.monotonic() - now) / _SHARE
+            if stop.is_set():
+                stopped = True
+                await process.stop()
+        how = _ENDED.fullmatch(ended.result())
+    finally:
+        await process.stop()
+    code = int(how[1]) if how is not None and not stopped else None
+    return ShardResult(code, read_files(output), process.tail(), inputs)
+
+
+def journals(output: Path) -> dict[str, bytes]:
+    """What a command needs to continue: journals, and what says of what they are."""
+    return {
+        path.relative_to(output).as_posix(): path.read_bytes()
+        for pattern in ("**/*.jsonl", "**/manifest.json")
+        for path in sorted(output.glob(pattern))
+        if path.is_file()
+    }
+
+
+def read_files(output: Path) -> dict[str, bytes]:
+    """All files of a results folder but the states of daemons, by their paths in it."""
+    return {
+        path.relative_to(output).as_posix(): path.read_bytes()
+        for path in sorted(output.rglob("*"))
+        if path.is_file() and "state" not in path.relative_to(output).parts
+    }
+
+
+def write_files(output: Path, files: Files) -> None:
+    """Write files into a folder.
+
+    Raises:
+        OSError: if a folder cannot be made.
+        ResultsError: if a file cannot be written (`results_unwritable`).
+    """
+    for name, content in files.items():
+        path = output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+
+
+def _last_run(output: Path) -> Path | None:
+    """The run to continue: the last one that has a journal, and no result."""
+    runs = sorted((output / RUNS).glob("*/journal.jsonl"))
+    return runs[-1].parent if runs else None
+
+
+def _unpacked(bundle: Bundle) -> Path:
+    """The folder of a bundle's files, which each machine unpacks once."""
+    folder = Path(tempfile.gettempdir()) / f"memconform-inputs-{os.getuid()}-{bundle.digest[:16]}"
+    if folder.is_dir():
+        return folder
+    with temporary_folder(f"{folder.name}-") as made:
+        with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
+            archive.extractall(made / "inputs", filter="data")
+        # Unless another worker of this machine was first.
+        with suppress(OSError):
+            (made / "inputs").rename(folder)
+    return folder
+
+
+def _drop_abandoned() -> None:
+    """Delete the folders of workers of this machine that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+            with suppress(OSError):
+                shutil.rmtree(path)

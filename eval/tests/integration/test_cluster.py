@@ -1,0 +1,326 @@
+"""`--executor`: shards on clusters whose workers and schedulers come, go and differ."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import psutil
+import pytest
+
+from tests.conftest import Ended
+from tests.integration.lme_replay import write_sdk
+from tests.merged_results import comparable
+from tests.program import PROGRAM
+from tests.waiting import wait_until
+
+Call = Callable[..., Ended]
+
+_SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25")
+_LOCAL = ("--executor", "dask:local?workers=2")
+_HANGS = 'test -e go || set -- "$@" --fault hangs --on box7?'
+"""Before the file `go` exists, a daemon does not answer one question."""
+
+
+def _worker_pid(file: Path) -> str:
+    """Shell code that notes, once, the process of the worker that a daemon runs below."""
+    # Spelled so that no process is taken for a worker that has this code in its command line.
+    code = "import psutil; print(next(p.pid for p in psutil.Process().parents()"
+    code += " if any(chr(115) + 'pawn_main' in word for word in p.cmdline())))"
+    return f'test -e {file} || {sys.executable} -c "{code}" > {file}'
+
+
+def _only(folder: Path) -> Path:
+    [path] = (folder / "runs").glob("*/result.json")
+    return path
+
+
+def _run(sdk: Path, dataset: Path, *more: str | Path) -> list[str | Path]:
+    return ["run", "--sdk", sdk, "--data", dataset, *_SEARCH, *more]
+
+
+def _whole(call: Call, workspace: Path, sdk: Path, dataset: Path) -> str:
+    """The result of the same work on one machine."""
+    ended = call(*_run(sdk, dataset, "--output", "whole"))
+    assert ended.code == 0, ended.err
+    return comparable(_only(workspace / "whole"))
+
+
+@contextmanager
+def _started(
+    *argv: str | Path, folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is killed at the end, with the group that it leads."""
+    with (folder / "output.txt").open("ab") as output:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def free_port() -> int:
+    """A port that nothing has now: a scheduler that restarts must have the same one."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+class Cluster:
+    """A scheduler and workers, each started as a lab would."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._stack = ExitStack()
+        self.port = free_port()
+
+    def __enter__(self) -> Self:
+        self.scheduler = self.start_scheduler()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("--executor", f"dask://127.0.0.1:{self.port}")
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        """Start a scheduler; workers and commands wait for it by themselves."""
+        return self._start(
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dashboard-address",
+            "127.0.0.1:0",
+        )
+
+    def start_worker(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a worker in a folder of its own."""
+        folder = self._folder / name
+        folder.mkdir()
+        flags: tuple[str, ...] = (
+            "--nthreads",
+            "1",
+            "--name",
+            name,
+            "--no-nanny",
+            "--dashboard-address",
+            "127.0.0.1:0",
+            "--host",
+            "127.0.0.1",
+        )
+        flags += ("--local-directory", str(folder), "--memory-limit", "0", "--death-timeout", "600")
+        return self._start(
+            "worker", f"tcp://127.0.0.1:{self.port}", *flags, folder=folder, **variables
+        )
+
+    def _start(
+        self, kind: str, *flags: str, folder: Path | None = None, **variables: str
+    ) -> subprocess.Popen[bytes]:
+        program = Path(sys.executable).with_name("dask")
+        return self._stack.enter_context(
+            _started(
+                program,
+                kind,
+                *flags,
+                folder=folder or self._folder,
+                environment={**self._environment, **variables},
+            )
+        )
+
+
+@pytest.fixture
+def cluster(workspace: Path, environment: dict[str, str]) -> Iterator[Cluster]:
+    with Cluster(workspace, environment) as made:
+        yield made
+
+
+@pytest.mark.capability("executor")
+def test_a_worker_that_is_killed_in_the_middle(
+    installed: Call, workspace: Path, dataset: Path
+) -> None:
+    """It leaves no daemon behind, and the result is that of one machine."""
+    note = workspace / "asked.txt"
+    pid = note.with_suffix(".pid")
+    sdk = write_sdk(workspace, fault="kills_other", on="box7?", note=note, first=_worker_pid(pid))
+    spread = installed(*_run(sdk, dataset, "--shards", "3", *_LOCAL, "--output", "out"))
+    assert spread.code == 0, spread.err
+    assert not psutil.pid_exists(int(pid.read_text()))
+    assert _processes(str(note)) == []
+    assert not (workspace / "out" / "shards").exists()
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
+def _processes(word: str) -> list[int]:
+    """Processes that have a word in their command line."""
+    found = psutil.process_iter(["cmdline"])
+    return [each.pid for each in found if word in " ".join(each.info["cmdline"] or ())]
+
+
+def test_an_interrupted_command_continues_on_other_workers(
+    workspace: Path, dataset: Path, environment: dict[str, str], installed: Call
+) -> None:
+    note = workspace / "asked.txt"
+    sdk = write_sdk(workspace, note=note, first=_HANGS)
+    command = _run(sdk, dataset, "--shards", "2", "--output", "out")
+    with _started(
+        PROGRAM,
+        *command,
+        "--executor",
+        "dask:local?workers=2",
+        folder=workspace,
+        environment=environment,
+    ) as process:
+        # What was measured before the question that hangs is on this machine, as is another shard.
+        wait_until(lambda: [*(workspace / "out").glob("shards/*/shard.json")])
+        wait_until(lambda: _answered(workspace / "out") >= 1)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait() == 130
+    assert _processes(str(note)) == []
+    (workspace / "go").touch()
+    done = [
+        question["question"]
+        for path in (workspace / "out").glob("shards/*/runs/*/result.json")
+        for question in json.loads(path.read_text())["questions"]
+    ]
+    assert done
+    note.unlink()
+    again = installed(*command, "--executor", "dask:local?workers=1")
+    assert again.code == 0, again.err
+    # The shard that had ended is not done again.
+    assert set(done).isdisjoint(note.read_text().splitlines())
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
+def _answered(output: Path) -> int:
+    """Answers in the journals of shards that have not ended."""
+    journals = [
+        path
+        for path in output.glob("shards/*/runs/*/journal.jsonl")
+        if not (path.parents[2] / "shard.json").exists()
+    ]
+    return sum(path.read_text().count('"judgement"') for path in journals)
+
+
+def test_a_scheduler_that_restarts(
+    workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
+) -> None:
+    """The command waits for it, and continues from what had come back."""
+    sdk = write_sdk(workspace, first=f"cd {workspace}; {_HANGS}")
+    first_worker = cluster.start_worker("one")
+    command = _run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out")
+    with _started(PROGRAM, *command, folder=workspace, environment=environment) as process:
+        wait_until(lambda: _answered(workspace / "out") >= 1)
+        for each in (cluster.scheduler, first_worker):
+            os.killpg(each.pid, signal.SIGKILL)
+            each.wait()
+        (workspace / "go").touch()
+        cluster.start_scheduler()
+        # A worker that is added later.
+        cluster.start_worker("two")
+        assert process.wait() == 0
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
+def test_a_worker_that_lacks_a_tool_or_the_disk_leaves_its_shards_to_others(
+    workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
+) -> None:
+    tools = workspace / "tools"
+    tools.mkdir()
+    (tools / "mytool").symlink_to("/bin/true")
+    sdk = write_sdk(workspace)
+    sdk.write_text('requires = ["mytool"]\n' + sdk.read_text())
+    path = f"{tools}{os.pathsep}{environment['PATH']}"
+    cluster.start_worker("poor")
+    command = _run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out")
+    # With no other worker, the command ends and says why; what it has is kept.
+    lacking = installed(*command)
+    assert lacking.code == 3, lacking.err
+    assert "no_fit_worker" in lacking.err
+    assert "toolchain_missing" in lacking.err
+    cluster.start_worker("rich", PATH=path)
+    wait_until(lambda: "name: rich" in (workspace / "output.txt").read_text())
+    again = installed(*command)
+    assert again.code == 0, again.err
+    environment["PATH"] = path
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
+def test_inputs_reach_workers_that_do_not_see_them(
+    workspace: Path, dataset: Path, cluster: Cluster, installed: Call
+) -> None:
+    """The paths are hidden after the command has packed them."""
+    sdk = write_sdk(workspace)
+    expected = _whole(installed, workspace, sdk, dataset)
+    worker = cluster.start_worker("one")
+    spread = installed(*_run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out"))
+    assert spread.code == 0, spread.err
+    assert worker.poll() is None
+    result = json.loads(_only(workspace / "out").read_text())
+    # Later commands find the data where the result says.
+    assert result["provenance"]["dataset_path"] == str(dataset)
+    for part in result["provenance"]["parts"]:
+        given = [word for word in part["command"] if word.endswith((".toml", ".jsonl"))]
+        assert given == [str(sdk), str(dataset)]
+    assert comparable(_only(workspace / "out")) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--executor", "slurm"), "neither dask://HOST:PORT"),
+        (("--executor", "dask:local?workers=0"), "neither dask://HOST:PORT"),
+        (("--executor", "dask:local", "--shard", "1/2"), "--shard does not go together"),
+        (("--executor", "dask:local", "--port", "8080"), "--port does not go together"),
+        (
+            (
+                "--executor",
+                "dask://127.0.0.1:1",
+                "--scenario",
+                "ask-basic",
+                "--judge",
+                "openai:gpt-4o",
+            ),
+            "paid_on_cluster",
+        ),
+        (("--executor", "dask:local", "--shards", "13"), "too_many_shards"),
+    ],
+)
+def test_what_cannot_be_spread(
+    installed: Call, workspace: Path, dataset: Path, more: tuple[str, ...], message: str
+) -> None:
+    ended = installed(
+        "run", "--sdk", write_sdk(workspace), "--data", dataset, *more, "--output", "out"
+    )
+    assert ended.code == 2, ended.err
+    assert message in ended.err
+    assert not (workspace / "out").exists()
+
+
+def test_a_folder_of_other_work_is_refused(installed: Call, workspace: Path, dataset: Path) -> None:
+    sdk = write_sdk(workspace)
+    plan = workspace / "out" / "shards" / "plan.json"
+    plan.parent.mkdir(parents=True)
+    plan.write_text('{"command": ["run", "--sdk", "other"], "shards": 2}')
+    ended = installed(*_run(sdk, dataset, "--shards", "2", *_LOCAL, "--output", "out"))
+    assert ended.code == 2, ended.err
+    assert "resume_mismatch" in ended.err
