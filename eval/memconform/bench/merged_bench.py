@@ -26,7 +26,7 @@ from memconform.ingest.records import IndexVerified
 from memconform.records import Incident
 from memconform.storage.folders import JOURNAL, RunFolder, new_run_id
 from memconform.storage.journal import JournalFile, read_header
-from memconform.storage.provenance import HostOrigin, PartOrigin
+from memconform.storage.provenance import PartOrigin
 from memconform.storage.result_file import read_head, read_lines
 from memconform.validation_faults import first_fault
 
@@ -94,6 +94,7 @@ class BenchPart:
             "builds": self.header.systems,
             "systems": systems,
             "rows": ", ".join(f"{row.system} {row.strategy}" for row in report.rows),
+            "version of memconform": report.harness_version,
             "errata": None if report.errata is None else report.errata.name,
         }
 
@@ -103,14 +104,10 @@ class BenchPart:
         report = self.report
         if report.parts or self.shard is None:
             return report.parts
-        fields = {name: getattr(report, name) for name in HostOrigin.model_fields}
+        numbers = self.shard.numbers
         return [
-            PartOrigin(
-                **fields,
-                run_id=report.run_id,
-                shards=self.shard.numbers,
-                started_at=report.started_at,
-                resumed_from=report.resumed_from,
+            PartOrigin.of_part(
+                report, report.run_id, numbers, report.started_at, report.resumed_from
             )
         ]
 

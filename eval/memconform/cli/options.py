@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -417,12 +416,14 @@ def executor(group: str) -> Callable[[_Command], _Command]:
 
 
 def _checked_executor(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(_EXECUTORS, value):
-        raise click.BadParameter(f"{value!r} is neither dask://HOST:PORT nor dask:local?workers=N")
+    if value is not None:
+        from memconform.cluster.address import ClusterAddress  # noqa: PLC0415 - few commands need it
+
+        try:
+            ClusterAddress.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
     return value
-
-
-_EXECUTORS = r"dask://[^/?]+:\d+|dask:local(\?workers=[1-9]\d{0,3})?"
 
 
 def shard(group: str, work: str) -> Callable[[_Command], _Command]:

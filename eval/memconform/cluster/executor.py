@@ -6,11 +6,10 @@ lost. Here is what it cannot know: which failures are those of a machine, and wh
 
 import asyncio
 import json
-import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,19 +17,22 @@ from distributed import Client, Event, Future, KilledWorker, LocalCluster, Varia
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
+from memconform.cluster.address import ClusterAddress
 from memconform.cluster.task import (
     Bundle,
     Files,
     ShardResult,
     ShardTask,
     UnfitWorkerError,
+    is_journal,
+    journals,
     measure,
     write_files,
 )
 from memconform.datasets.sharding import Shard
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.storage.sink import replacing
-from memconform.storage.temporary import temporary_folder
+from memconform.storage.temporary import remove_folder, temporary_folder
 
 _DONE: Final = "shard.json"
 _POLL_SECONDS: Final = 2.0
@@ -38,31 +40,10 @@ _SCHEDULER_SECONDS: Final = 30
 """How long a scheduler may take to answer, also one that is started anew."""
 _STOP_SECONDS: Final = 20
 _RESTARTS: Final = 5
-_ADDRESS: Final = re.compile(
-    r"dask://(?P<scheduler>[^/?]+:\d+)|dask:local(\?workers=(?P<workers>[1-9]\d{0,3}))?"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterAddress:
-    """A scheduler that runs, or workers of this machine."""
-
-    scheduler: str | None
-    """HOST:PORT; None for workers of this machine."""
-    workers: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> "ClusterAddress":
-        """Read `dask://HOST:PORT` or `dask:local?workers=4`; raises ValueError for others."""
-        match = _ADDRESS.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is neither dask://HOST:PORT nor dask:local?workers=N")
-        return cls(match["scheduler"], int(match["workers"] or 1))
-
-    @property
-    def is_local(self) -> bool:
-        """Whether its workers see the files of this machine."""
-        return self.scheduler is None
+_LOST: Final = (CommClosedError, FutureCancelledError, OSError, TimeoutError)
+"""What is raised if the scheduler does not answer any more."""
+_AGAIN: Final = (int(ExitCode.DAEMON), int(ExitCode.BUDGET))
+"""How a shard ends that has not measured everything; the next command does it again."""
 
 
 @asynccontextmanager
@@ -122,28 +103,36 @@ class ShardFolders:
             return int(json.loads((self.path(shard) / _DONE).read_text())["exit_code"])
         return None
 
+    def reopen(self, shard: Shard) -> None:
+        """Have a shard done again that a daemon or the budget ended, from what was journalled.
+
+        Raises:
+            ResultsError: if it cannot be written.
+        """
+        if self.exit_code(shard) in _AGAIN:
+            kept = self.journals(shard)
+            remove_folder(self.path(shard))
+            self.keep(shard, kept)
+
     def journals(self, shard: Shard) -> dict[str, bytes]:
         """What is known of a shard that has not ended."""
-        path = self.path(shard)
-        return {
-            file.relative_to(path).as_posix(): file.read_bytes()
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-        }
+        return journals(self.path(shard))
 
     def keep(self, shard: Shard, files: Files) -> None:
-        """Keep files of a shard; raises OSError if they cannot be written."""
+        """Keep files of a shard; raises as `write_files`."""
         write_files(self.path(shard), files)
 
     def end(self, shard: Shard, result: ShardResult) -> None:
-        """Keep what a shard has measured, and that it is done."""
+        """Keep what a shard has measured, and that it is done; raises as `write_files`."""
         self.keep(shard, result.files)
         with replacing(self.path(shard) / _DONE) as target:
             target.write_json({"exit_code": result.exit_code, "log": result.log})
 
     def log(self, shard: Shard) -> str:
-        """The end of what a shard printed, which has ended."""
-        return str(json.loads((self.path(shard) / _DONE).read_text())["log"])
+        """The end of what a shard printed; empty if it has not ended."""
+        with suppress(OSError, ValueError, KeyError):
+            return str(json.loads((self.path(shard) / _DONE).read_text())["log"])
+        return ""
 
 
 class ShardExecutor:
@@ -174,7 +163,9 @@ class ShardExecutor:
         self._bundle = bundle
         self._originals = originals
         self._report = report
-        self._run = secrets.token_hex(4)
+        self._run = ""
+        self._writing = asyncio.Lock()
+        """Held while a shard's folder is written: what is polled is older than its result."""
         self._unfit: dict[Shard, dict[str, str]] = {}
         """By shard, workers that cannot do it, and why."""
 
@@ -187,6 +178,8 @@ class ShardExecutor:
             DaemonError: if no worker can do a shard (`no_fit_worker`), workers die of it
                 (`workers_lost`), or the scheduler does not answer any more (`cluster_unreachable`).
         """
+        for shard in shards:
+            self._folders.reopen(shard)
         for _ in range(_RESTARTS):
             pending = [shard for shard in shards if self._folders.exit_code(shard) is None]
             if not pending:
@@ -194,7 +187,7 @@ class ShardExecutor:
             try:
                 async with connected(self._address) as client:
                     await self._session(client, pending)
-            except (CommClosedError, FutureCancelledError, OSError, TimeoutError) as error:
+            except _LOST as error:
                 self._report(f"the scheduler is lost: {error}; trying again")
             else:
                 return
@@ -205,10 +198,14 @@ class ShardExecutor:
         )
 
     async def _session(self, client: Client, pending: Sequence[Shard]) -> None:
+        # Another name than before: a scheduler that is back may remember who was to stop.
+        self._run = secrets.token_hex(4)
         bundle = None
         if self._bundle is not None:
             # Once to each worker that needs it, whatever the number of its shards.
             bundle = await client.scatter(self._bundle, hash=False)
+        if not await client.nthreads():
+            self._report("the cluster has no worker yet; waiting for one")
         progress: dict[Shard, Variable] = {}
         for shard in pending:
             progress[shard] = Variable(self._key(shard), client=client)
@@ -218,15 +215,19 @@ class ShardExecutor:
         done = as_completed(futures)
         try:
             async for future in done:
-                shard = futures[future]
+                shard = futures.pop(future)
                 again = await self._collect(client, shard, future, bundle)
                 if again is not None:
                     futures[again] = shard
                     done.add(again)
                 else:
-                    await progress.pop(shard).set({})
-        except asyncio.CancelledError:
-            await self._stop(client, progress, list(futures))
+                    progress.pop(shard).delete()
+        except _LOST:
+            # Nobody is there to be told; workers end what they do when they have lost it, too.
+            raise
+        except BaseException:
+            # Also where one shard cannot be done: nobody would see what the others still do.
+            await self._stop(client, progress, futures)
             raise
         finally:
             poll.cancel()
@@ -274,13 +275,13 @@ class ShardExecutor:
                 hint="see the workers' logs: memory is a likely cause; the same command continues",
             ) from error
         if result.exit_code is None:
-            self._folders.keep(shard, result.files)
             return None
         files = {
             name: self._with_originals(content, result.inputs)
             for name, content in result.files.items()
         }
-        self._folders.end(shard, replace(result, files=files))
+        async with self._writing:
+            await asyncio.to_thread(self._folders.end, shard, replace(result, files=files))
         self._report(f"shard {shard} ended with exit code {result.exit_code}")
         return None
 
@@ -294,25 +295,37 @@ class ShardExecutor:
     async def _keep_progress(self, progress: dict[Shard, Variable]) -> None:
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            await self._fetch(progress)
+            try:
+                await self._fetch(progress)
+            except MemconformError as error:
+                self._report(f"what the workers have measured cannot be kept: {error.message}")
+                return
 
     async def _fetch(self, progress: dict[Shard, Variable]) -> None:
         for shard, variable in list(progress.items()):
             with suppress(OSError, TimeoutError):
                 files = await variable.get(timeout=_SCHEDULER_SECONDS)
-                if files and self._folders.exit_code(shard) is None:
-                    await asyncio.to_thread(self._folders.keep, shard, files)
+                async with self._writing:
+                    if files and self._folders.exit_code(shard) is None:
+                        await asyncio.to_thread(self._folders.keep, shard, files)
 
     async def _stop(
-        self, client: Client, progress: dict[Shard, Variable], futures: "Sequence[Future[Any]]"
+        self, client: Client, progress: dict[Shard, Variable], futures: Mapping[Future[Any], Shard]
     ) -> None:
-        """Have the workers stop, and keep what they had measured."""
-        with suppress(OSError, TimeoutError):
+        """Have the workers stop, keep what they had measured, and leave nothing there."""
+        with suppress(OSError, TimeoutError, CommClosedError, FutureCancelledError):
             async with asyncio.timeout(_STOP_SECONDS):
                 for shard in progress:
                     await Event(f"stop-{self._key(shard)}", client=client).set()
-                running = [each for each in futures if not each.done()]
-                await asyncio.gather(*running, return_exceptions=True)
-        with suppress(OSError, TimeoutError):
+                # Those that have not begun end as soon as they do.
+                ended = await asyncio.gather(*futures, return_exceptions=True)
+            for shard, result in zip(futures.values(), ended, strict=True):
+                if isinstance(result, ShardResult) and self._folders.exit_code(shard) is None:
+                    kept = {n: c for n, c in result.files.items() if is_journal(n)}
+                    async with self._writing:
+                        await asyncio.to_thread(self._folders.keep, shard, kept)
+        with suppress(OSError, TimeoutError, CommClosedError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._fetch(progress)
+                for variable in progress.values():
+                    variable.delete()

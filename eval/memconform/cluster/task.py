@@ -27,7 +27,8 @@ from memconform.daemons.process import DaemonProcess
 from memconform.errors import ResultsError
 from memconform.printing.logs import configure_logs
 from memconform.storage.sink import write_whole
-from memconform.storage.temporary import temporary_folder
+from memconform.storage.temporary import remove_folder, temporary_folder
+from memconform.user_cache import cache_folder
 
 RUNS: Final = "runs"
 """Folder of the runs in a results folder."""
@@ -47,7 +48,7 @@ _OF_THE_WORKER: Final = frozenset(
     }
 )
 """Codes of errors that say something of a machine, and nothing of what is measured."""
-_CODE: Final = re.compile(r"^([a-z][a-z0-9_]+): ", re.MULTILINE)
+_CODE: Final = re.compile(r"^\s*([a-z][a-z0-9_]+): ", re.MULTILINE)
 
 Files = Mapping[str, bytes]
 """Files of a results folder, by their paths in it."""
@@ -125,7 +126,7 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
         inputs = "" if bundle is None else str(_unpacked(bundle))
         with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
             result = asyncio.run(_measure(task, folder, inputs))  # noqa: TID251 - no terminal is here
-    except (OSError, ResultsError) as error:
+    except (OSError, ResultsError, ValueError) as error:
         raise UnfitWorkerError(worker, str(error)) from error
     known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))
     if result.exit_code and known:
@@ -135,7 +136,8 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
 
 def _of(codes: Collection[str], log: str) -> Iterator[str]:
     """The lines that begin with one of these codes."""
-    return (line for line in log.splitlines() if line.partition(":")[0] in codes)
+    lines = map(str.strip, log.splitlines())
+    return (line for line in lines if line.partition(":")[0] in codes)
 
 
 async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
@@ -143,6 +145,8 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
     progress, stop = Variable(task.key), Event(f"stop-{task.key}")
     earlier = progress.get(timeout=_SCHEDULER_SECONDS)
     write_files(output, earlier)
+    if stop.is_set():
+        return ShardResult(None, earlier, "")
     command = [part.replace("{inputs}", inputs) for part in task.command]
     command += ["--shard", task.shard, "--output", str(output)]
     if task.continues_by_flag and (run := _last_run(output)) is not None:
@@ -167,30 +171,37 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
             if stop.is_set():
                 stopped = True
                 await process.stop()
-        how = _ENDED.fullmatch(ended.result())
+        how = ended.result()
     finally:
         await process.stop()
-    code = int(how[1]) if how is not None and not stopped else None
+    status = _ENDED.fullmatch(how)
+    if status is None and not stopped:
+        # Such as for lack of memory; another machine may have more.
+        raise OSError(f"the command was {how}")
+    code = None if stopped or status is None else int(status[1])
     return ShardResult(code, read_files(output), process.tail(), inputs)
 
 
+def is_journal(name: str) -> bool:
+    """Whether a command needs a file to continue: a journal, or what says of what it is."""
+    return name.endswith((".jsonl", "manifest.json"))
+
+
 def journals(output: Path) -> dict[str, bytes]:
-    """What a command needs to continue: journals, and what says of what they are."""
-    return {
-        path.relative_to(output).as_posix(): path.read_bytes()
-        for pattern in ("**/*.jsonl", "**/manifest.json")
-        for path in sorted(output.glob(pattern))
-        if path.is_file()
-    }
+    """What a command needs to continue, by the paths in its results folder."""
+    return {name: content for name, content in _files_of(output) if is_journal(name)}
 
 
 def read_files(output: Path) -> dict[str, bytes]:
     """All files of a results folder but the states of daemons, by their paths in it."""
-    return {
-        path.relative_to(output).as_posix(): path.read_bytes()
-        for path in sorted(output.rglob("*"))
-        if path.is_file() and "state" not in path.relative_to(output).parts
-    }
+    return dict(_files_of(output))
+
+
+def _files_of(output: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(output.rglob("*")):
+        inner = path.relative_to(output)
+        if path.is_file() and "state" not in inner.parts:
+            yield inner.as_posix(), path.read_bytes()
 
 
 def write_files(output: Path, files: Files) -> None:
@@ -199,30 +210,39 @@ def write_files(output: Path, files: Files) -> None:
     Raises:
         OSError: if a folder cannot be made.
         ResultsError: if a file cannot be written (`results_unwritable`).
+        ValueError: for a name that leads out of the folder: whoever reaches the scheduler can send
+            one.
     """
     for name, content in files.items():
         path = output / name
+        if not path.resolve().is_relative_to(output.resolve()):
+            raise ValueError(f"{name!r} is outside of {output}")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
 
 
 def _last_run(output: Path) -> Path | None:
-    """The run to continue: the last one that has a journal, and no result."""
+    """The run to continue: the last one that has a journal."""
     runs = sorted((output / RUNS).glob("*/journal.jsonl"))
     return runs[-1].parent if runs else None
 
 
 def _unpacked(bundle: Bundle) -> Path:
-    """The folder of a bundle's files, which each machine unpacks once."""
-    folder = Path(tempfile.gettempdir()) / f"memconform-inputs-{os.getuid()}-{bundle.digest[:16]}"
-    if folder.is_dir():
-        return folder
-    with temporary_folder(f"{folder.name}-") as made:
-        with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
-            archive.extractall(made / "inputs", filter="data")
+    """The folder of a bundle's files, which each machine unpacks once, for this user alone."""
+    parent = cache_folder() / "inputs"
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = parent / bundle.digest
+    if not folder.is_dir():
+        with temporary_folder("memconform-inputs-") as made:
+            with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
+                archive.extractall(made, filter="data")
+            beside = parent / f"{bundle.digest}.{os.getpid()}"
+            shutil.copytree(made, beside)
         # Unless another worker of this machine was first.
-        with suppress(OSError):
-            (made / "inputs").rename(folder)
+        try:
+            beside.rename(folder)
+        except OSError:
+            remove_folder(beside)
     return folder
 
 

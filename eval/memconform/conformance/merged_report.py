@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.known_failures import KnownFailure, stale_causes
 from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.session import REPORT, write_suite_report
@@ -15,14 +16,18 @@ from memconform.datasets.sharding import ShardRecord
 from memconform.errors import ExitCode, UsageError
 from memconform.storage.body_files import FOLDER as BODIES
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.provenance import HostOrigin, Origin, PartOrigin
+from memconform.storage.provenance import Origin, PartOrigin
 from memconform.storage.sink import copy_written
 from memconform.validation_faults import first_fault
 
 
-def case_digest(ids: Iterable[str]) -> str:
-    """SHA-256 of the ids of case variants."""
-    return sha256("\n".join(ids).encode()).hexdigest()
+def case_digest(variants: Iterable[CaseVariant]) -> str:
+    """SHA-256 of case variants: of their ids, and of what they send and expect."""
+    digest = sha256()
+    for variant in variants:
+        content = [variant.id, variant.case.model_dump_json(), repr(variant.variables)]
+        digest.update(repr(content).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class ConformPart:
             "contract": report.contract,
             "--sdk": report.sdk_references,
             "variables": report.variables,
+            "builds": None if sharded is None else sharded.builds,
             "cases": None if sharded is None else sharded.all_sha256,
             "known failures": None if sharded is None else sharded.known,
             "skipped": [skipped.model_dump() for skipped in report.skipped],
@@ -80,19 +86,11 @@ class ConformPart:
     @property
     def origins(self) -> list[PartOrigin]:
         """Where it comes from; of what was joined before, where each part of it does."""
-        report = self.report
-        if report.parts or self.shard is None:
+        report, sharded = self.report, self.report.sharded
+        if report.parts or self.shard is None or sharded is None:
             return report.parts
-        host = HostOrigin.of(report.command).model_copy(
-            update={"harness_version": report.harness_version}
-        )
         return [
-            PartOrigin(
-                **dict(host),
-                run_id=report.run,
-                shards=self.shard.numbers,
-                started_at=report.started_at,
-            )
+            PartOrigin.of_part(sharded.origin, report.run, self.shard.numbers, report.started_at)
         ]
 
 

@@ -15,7 +15,7 @@ from memconform.errors import ExitCode, gravest
 from memconform.records import Record, SkipRecord
 from memconform.storage.body_files import FOLDER as BODIES
 from memconform.storage.body_files import from_here
-from memconform.storage.provenance import Origin, PartOrigin, ReportHeader
+from memconform.storage.provenance import HostOrigin, Origin, PartOrigin, ReportHeader
 
 
 class Result(StrEnum):
@@ -191,7 +191,11 @@ class ShardedCases(Record):
     cases: list[str]
     """Ids of its case variants, in their order."""
     all_sha256: str
-    """Digest of those of all shards."""
+    """Digest of the variants of all shards, with what they send and expect."""
+    builds: dict[str, str | None]
+    """The digest of each SDK's build; null of a daemon that memconform did not start."""
+    origin: HostOrigin
+    """The machine that had the shard."""
     selection: str
     """Which cases all shards have, in words; empty for all shipped cases."""
     complete: bool

@@ -12,7 +12,7 @@ from memconform.replay.report_builder import PartOutline, replay_result
 from memconform.replay.sdk_agreement import compare_sdks
 from memconform.replay.stored_results import read_lme_result
 from memconform.scoring.costs import RoleCost
-from memconform.storage.provenance import HostOrigin, PartOrigin, Start
+from memconform.storage.provenance import PartOrigin, Start
 from memconform.storage.sink import replacing
 
 PARITY = "parity.json"
@@ -48,6 +48,7 @@ class ReplayPart:
         """What parts must have in common."""
         settings = self.result.settings.model_dump(mode="json", exclude={"shard", "questions"})
         own = {"version": self.result.version, "build_hash": self.result.build_hash}
+        own["version of memconform"] = self.result.harness_version
         return settings | own | {"mode_rule": self.result.mode_rule}
 
     @property
@@ -56,16 +57,8 @@ class ReplayPart:
         result = self.result
         if result.parts or self.shard is None:
             return result.parts
-        fields = {name: getattr(result, name) for name in HostOrigin.model_fields}
         run_id = self.path.absolute().parent.name
-        return [
-            PartOrigin(
-                **fields,
-                run_id=run_id,
-                shards=self.shard.numbers,
-                started_at=result.started_at,
-            )
-        ]
+        return [PartOrigin.of_part(result, run_id, self.shard.numbers, result.started_at)]
 
 
 def merge_replays(

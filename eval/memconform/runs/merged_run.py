@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from memconform.datasets.sharding import ShardRecord
-from memconform.errors import UsageError
+from memconform.errors import ExitCode, UsageError, gravest
 from memconform.ingest.records import IndexVerified
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
@@ -73,6 +73,11 @@ class RunPart:
         return str(self.folder)
 
     @property
+    def label(self) -> str:
+        """Which shard it has, in words."""
+        return self.shard.label() if self.shard else self.name
+
+    @property
     def subject(self) -> str:
         """What is joined with parts of the same subject alone."""
         return f"run {self.summary.sdk} {self.summary.scenario} {self.summary.mode}"
@@ -86,7 +91,11 @@ class RunPart:
         """What parts must have in common."""
         settings = self.header.settings.model_dump(mode="json", exclude={"shard", "questions"})
         floors = ", ".join(map(str, self.floors))
-        return settings | {"floors": floors, "version": self.summary.daemon.version}
+        return settings | {
+            "floors": floors,
+            "version": self.summary.daemon.version,
+            "version of memconform": self.summary.provenance.harness_version,
+        }
 
     @property
     def origins(self) -> list[PartOrigin]:
@@ -94,14 +103,13 @@ class RunPart:
         provenance = self.summary.provenance
         if provenance.parts or self.shard is None:
             return provenance.parts
-        fields = {name: getattr(provenance, name) for name in HostOrigin.model_fields}
         return [
-            PartOrigin(
-                **fields,
-                run_id=self.summary.run_id,
-                shards=self.shard.numbers,
-                started_at=datetime.fromisoformat(self.summary.started_at),
-                resumed_from=provenance.resumed_from,
+            PartOrigin.of_part(
+                provenance,
+                self.summary.run_id,
+                self.shard.numbers,
+                datetime.fromisoformat(self.summary.started_at),
+                provenance.resumed_from,
             )
         ]
 
@@ -234,12 +242,14 @@ def _copy_attempts(parts: Sequence[RunPart], journal: Journal) -> None:
 
 
 def _incident(parts: Sequence[RunPart]) -> Incident | None:
-    """What ended a part: the whole has no rates without it."""
-    for part in parts:
-        if (incident := part.summary.incident) is not None:
-            label = part.shard.label() if part.shard else part.name
-            return incident.model_copy(update={"message": f"{label}: {incident.message}"})
-    return None
+    """The gravest of what ended a part: the whole has no rates without it."""
+    labelled = [
+        incident.model_copy(update={"message": f"{part.label}: {incident.message}"})
+        for part in parts
+        if (incident := part.summary.incident) is not None
+    ]
+    codes = [ExitCode(incident.exit_code) for incident in labelled]
+    return labelled[codes.index(gravest(codes))] if codes else None
 
 
 def _verification(parts: Sequence[RunPart]) -> VerificationRecord | None:

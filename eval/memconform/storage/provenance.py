@@ -107,6 +107,24 @@ class PartOrigin(HostOrigin):
     started_at: datetime
     resumed_from: str | None = None
 
+    @classmethod
+    def of_part(
+        cls,
+        origin: HostOrigin,
+        run_id: str,
+        shards: list[int],
+        started_at: datetime,
+        resumed_from: str | None = None,
+    ) -> "PartOrigin":
+        """The origin of a part, from that of its result."""
+        return cls(
+            **{name: getattr(origin, name) for name in HostOrigin.model_fields},
+            run_id=run_id,
+            shards=shards,
+            started_at=started_at,
+            resumed_from=resumed_from,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Start:

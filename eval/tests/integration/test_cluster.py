@@ -284,6 +284,52 @@ def test_inputs_reach_workers_that_do_not_see_them(
     assert comparable(_only(workspace / "out")) == expected
 
 
+def test_a_corpus_that_lies_beside_its_questions_reaches_the_workers(
+    workspace: Path, dataset: Path, cluster: Cluster, installed: Call
+) -> None:
+    """Without it, the brain would be filled with the reference answers."""
+    corpus = dataset.with_suffix("") / "corpus" / "dist"
+    corpus.mkdir(parents=True)
+    for number in range(12):
+        (corpus / f"{number}.md").write_text(f"The secret of box{number} is word{number}x")
+    sdk = write_sdk(workspace)
+    expected = _whole(installed, workspace, sdk, dataset)
+    cluster.start_worker("one")
+    spread = installed(*_run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out"))
+    assert spread.code == 0, spread.err
+    assert comparable(_only(workspace / "out")) == expected
+
+
+def test_a_shard_whose_daemon_died_is_done_again_by_the_same_command(
+    workspace: Path, dataset: Path, installed: Call
+) -> None:
+    note = workspace / "asked.txt"
+    sdk = write_sdk(workspace, fault="dies_once", on="box7?", note=note)
+    command = _run(sdk, dataset, "--shards", "2", *_LOCAL, "--output", "out")
+    died = installed(*command)
+    assert died.code == 3, died.err
+    assert "the same command" in died.err
+    [void] = (workspace / "out" / "runs").iterdir()
+    again = installed(*command)
+    assert again.code == 0, again.err
+    [merged] = set((workspace / "out" / "runs").iterdir()) - {void}
+    expected = _whole(installed, workspace, sdk, dataset)
+    assert comparable(merged / "result.json") == expected
+    assert not (workspace / "out" / "shards").exists()
+
+
+def test_gates_are_those_of_the_whole(workspace: Path, dataset: Path, installed: Call) -> None:
+    sdks = [
+        write_sdk(workspace, "one"),
+        write_sdk(workspace, "two", fault="drops_first", on="box7?"),
+    ]
+    command = ["run", *(word for sdk in sdks for word in ("--sdk", sdk)), "--data", dataset]
+    command += [*_SEARCH, "--require-agreement", "--floor", "0"]
+    whole = installed(*command, "--output", "whole")
+    spread = installed(*command, *_LOCAL, "--shards", "2", "--output", "out")
+    assert (spread.code, whole.code) == (1, 1), spread.err
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -303,6 +349,8 @@ def test_inputs_reach_workers_that_do_not_see_them(
             "paid_on_cluster",
         ),
         (("--executor", "dask:local", "--shards", "13"), "too_many_shards"),
+        (("--executor", "dask:local", "--html"), "--html does not go together"),
+        (("--executor", "dask://127.0.0.1:1", "--upstream", "real"), "paid_on_cluster"),
     ],
 )
 def test_what_cannot_be_spread(
@@ -320,7 +368,7 @@ def test_a_folder_of_other_work_is_refused(installed: Call, workspace: Path, dat
     sdk = write_sdk(workspace)
     plan = workspace / "out" / "shards" / "plan.json"
     plan.parent.mkdir(parents=True)
-    plan.write_text('{"command": ["run", "--sdk", "other"], "shards": 2}')
+    plan.write_text('{"command_sha256": "0", "shards": 2}')
     ended = installed(*_run(sdk, dataset, "--shards", "2", *_LOCAL, "--output", "out"))
     assert ended.code == 2, ended.err
     assert "resume_mismatch" in ended.err

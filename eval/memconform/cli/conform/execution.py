@@ -59,7 +59,7 @@ from memconform.reports.conformance import (
     show_findings,
 )
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.provenance import Origin
+from memconform.storage.provenance import HostOrigin, Origin
 from memconform.storage.sink import replacing
 
 _CONNECTIONS = 32
@@ -128,14 +128,18 @@ class _ChosenCases:
         complete = complete and not options.stop_at_first
         return cls(cases, selected, own, shard, complete, label)
 
-    def sharded(self, known: Iterable[KnownFailure]) -> ShardedCases | None:
+    def sharded(
+        self, known: Iterable[KnownFailure], runners: Iterable[SdkRunner]
+    ) -> ShardedCases | None:
         """What the report of a shard says, so that it can be joined; None without shards."""
         if self.shard is None:
             return None
         return ShardedCases(
             shard=self.shard,
             cases=[entry.id for entry in self.own],
-            all_sha256=case_digest(entry.id for entry in self.selected),
+            all_sha256=case_digest(self.selected),
+            builds={runner.name: runner.build_hash() for runner in runners},
+            origin=HostOrigin.of(sys.argv),
             selection=self.selection,
             complete=self.complete,
             known=[entry.model_dump(mode="json") for entry in known],
@@ -193,7 +197,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         skipped=[sdk.record() for sdk in skipped],
         variables={r.name: given for r, _ in present if (given := r.variables())},
         unprofiled_not_run=unprofiled_not_run(chosen.catalog, options.profile, options.case),
-        sharded=chosen.sharded(known),
+        sharded=chosen.sharded(known, [runner for runner, _ in present]),
         sdks=sdks,
     )
     _write(options, run, report, chosen.label)

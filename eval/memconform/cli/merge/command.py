@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
+from memconform.cli.commands import OUTPUT, REFERENCE, SCORING, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, quiet
 from memconform.errors import ExitCode
@@ -17,6 +17,7 @@ class MergeOptions:
 
     parts: tuple[str, ...]
     partial: bool
+    require_agreement: bool
     output: Path
     json_file: str | None
     quiet: bool
@@ -33,6 +34,7 @@ class MergeOptions:
     exit_codes={
         ExitCode.FAILED: "below a floor, drift, or a case failed",
         ExitCode.DAEMON: "a daemon failed, or too little was measured",
+        ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
         ExitCode.NOTHING_SELECTED: "no result of a shard, or no question to measure",
     },
 )
@@ -44,6 +46,12 @@ class MergeOptions:
     is_flag=True,
     help="Join what there is although shards are missing. The result is a part, too: no floor is"
     " decided, and it can be joined with the others later.",
+)
+@option(
+    "--require-agreement",
+    group=SCORING,
+    is_flag=True,
+    help="Fail unless the SDKs rank and answer every question alike, as of `run` and `bench`.",
 )
 @json_file
 @quiet

@@ -12,6 +12,7 @@ from memconform.bench.merged_bench import BenchPart, merge_benches
 from memconform.bench.wmb.answers_file import ANSWERS, write_merged_answers
 from memconform.bench.wmb.records import WmbRun
 from memconform.bench.wmb.stored_answers import run_record_of
+from memconform.cli.bench.execution import agreement_code
 from memconform.cli.interrupts import run_to_end
 from memconform.cli.merge.command import MergeOptions
 from memconform.cli.output_files import json_target
@@ -61,9 +62,10 @@ def merge(options: MergeOptions) -> ExitCode:
     kinds: dict[type, list[_Group]] = {}
     for group in groups:
         kinds.setdefault(type(group.parts[0]), []).append(group)
-    if options.json_file is not None and len(kinds) > 1:
+    several = {BenchPart, ConformPart}.intersection(kinds) and len(groups) > 1
+    if options.json_file is not None and (len(kinds) > 1 or several):
         raise UsageError(
-            "--json writes the report of one command, and these are results of several",
+            "--json writes one report, and these are results of several",
             code="bad_option",
             hint="give the parts of one command at a time",
         )
@@ -88,11 +90,15 @@ def _runs(options: MergeOptions, groups: Sequence[_Group], command: Sequence[str
     codes = [ExitCode(end.summary.exit_code) for end in finished]
     comparisons = []
     for alike in _alike(finished):
-        comparison = RunComparison(alike, to_stderr=to_stderr, quiet=options.quiet)
+        comparison = RunComparison(
+            alike, required=options.require_agreement, to_stderr=to_stderr, quiet=options.quiet
+        )
         run_to_end(_compared(comparison))
         comparison.show(())
         codes += comparison.exit_codes
         comparisons.append(comparison)
+    if options.require_agreement and not comparisons:
+        codes.append(ExitCode.INCONCLUSIVE)
     code = gravest(codes)
     if options.json_file is not None:
         [only] = comparisons if len(comparisons) == 1 else [None]
@@ -133,6 +139,8 @@ def _benches(options: MergeOptions, groups: Sequence[_Group], command: Sequence[
         finished = merge_benches(parts, group.shard, options.output, command=command)
         report = finished.report
         codes.append(ExitCode(report.exit_code))
+        if options.require_agreement:
+            codes.append(agreement_code(report))
         show_bench(report, (), dropped=(), verbose=False, quiet=options.quiet)
         measured = sum(row.measured for row in report.rows)
         rows = f"{measured} of {plural(len(report.rows), 'row')} measured"
@@ -170,6 +178,13 @@ def _replays(options: MergeOptions, groups: Sequence[_Group], command: Sequence[
         )
     folder.mkdir(parents=True, exist_ok=True)
     parts = [cast("Sequence[ReplayPart]", group.parts) for group in groups]
+    sdks = [own[0].result.sdk for own in parts]
+    if twice := next((sdk for sdk in sdks if sdks.count(sdk) > 1), None):
+        raise UsageError(
+            f"the parts are of several replays of {twice}, whose results have one name",
+            code="bad_option",
+            hint="give the parts of one replay at a time",
+        )
     results = [
         merge_replays(own, group.shard, folder, command=command)[0]
         for own, group in zip(parts, groups, strict=True)

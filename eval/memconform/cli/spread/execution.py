@@ -1,11 +1,12 @@
 """Has the shards of a command done by a cluster, and joins their results."""
 
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.merge.command import MergeOptions
 from memconform.cli.merge.execution import merge
 from memconform.cli.plan.execution import WORK
+from memconform.cli.sdks import ALL
+from memconform.cli.values import daemon_variables, request_headers
+from memconform.cluster.address import ClusterAddress
 from memconform.cluster.bundle import make_bundle
-from memconform.cluster.executor import ClusterAddress, ShardExecutor, ShardFolders
+from memconform.cluster.executor import ShardExecutor, ShardFolders
 from memconform.cluster.task import ShardTask
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.datasets.sharding import Shard, deal
@@ -26,10 +30,10 @@ from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.storage.sink import replacing
+from memconform.storage.temporary import remove_folder
 
 _OF_THE_WHOLE = {
-    *("--executor", "--shards", "--output", "--json", "--html", "--markdown", "--export"),
-    *("--junit", "--write-known", "--answers", "--quiet"),
+    *("--executor", "--shards", "--output", "--json", "--quiet", "--require-agreement"),
 }
 """Flags of the whole, which no shard has."""
 _ALONE = {
@@ -38,13 +42,19 @@ _ALONE = {
     "--port": "workers of one machine would need the same one",
     "--keep": "the daemons of a worker end with it",
     "--dry-run": "it asks nothing",
+    **dict.fromkeys(
+        ("--html", "--markdown", "--junit", "--export", "--write-known"),
+        "memconform report and conform write it of the joined result",
+    ),
 }
 """Flags that do not go together with --executor, and why."""
 _PER_WORKER = 4
 """Shards for each worker by default: a lost one costs little, and the last ends soon after all."""
 _OF_A_CLUSTER = 16
 """Shards by default where the workers are not known before."""
+_PLAN = Path("shards", "plan.json")
 _BUDGET = "--max-cost-usd"
+_MANIFESTS = ("sdk.toml", "system.toml")
 _MEASURED = (ExitCode.OK, ExitCode.FAILED, ExitCode.DAEMON, ExitCode.BUDGET, ExitCode.INCONCLUSIVE)
 """How a command ends that has a result."""
 
@@ -69,6 +79,8 @@ class _Part:
     words: tuple[str, ...]
     """As they were given."""
     value: str | None
+    is_path: bool = False
+    """Whether the value may name a file or a folder."""
 
 
 def spread(given: SpreadOptions) -> ExitCode:
@@ -81,9 +93,15 @@ def spread(given: SpreadOptions) -> ExitCode:
     options = given.options
     configure_logs(options.log_level)
     address = ClusterAddress.parse(options.executor)
+    # Secrets among them are masked in whatever is written from now on.
+    request_headers(options.header)
+    daemon_variables(getattr(options, "env", ()))
     parts = list(_parts(given.context))
+    alone = _ALONE
+    if given.reference.startswith("wmb."):
+        alone = alone | {"--answers": "answers.json is in the folder of the joined result"}
     for part in parts:
-        if (why := _ALONE.get(part.flag)) is not None:
+        if (why := alone.get(part.flag)) is not None:
             raise UsageError(
                 f"{part.flag} does not go together with --executor: {why}",
                 code="bad_option",
@@ -91,8 +109,8 @@ def spread(given: SpreadOptions) -> ExitCode:
             )
     if not address.is_local:
         _require_free(options)
-    shards = _shards(given, address)
     folder = _folder(given)
+    shards = _shards(given, address, folder / _PLAN)
     work = _Work(given, address, parts, folder, shards)
     work.claim()
     run_to_end(work.carry_out())
@@ -113,7 +131,7 @@ class _Work:
 
     @property
     def _plan(self) -> Path:
-        return self.folder / "shards" / "plan.json"
+        return self.folder / _PLAN
 
     def claim(self) -> None:
         """Note what the folder has shards of.
@@ -124,7 +142,9 @@ class _Work:
         words = [
             word for part in self.parts if part.flag not in _OF_THE_WHOLE for word in part.words
         ]
-        mine = {"command": [*_verb(self.given.context), *words], "shards": len(self.shards)}
+        # Its digest: the words may be secret.
+        digest = sha256(repr([*_verb(self.given.context), *words]).encode()).hexdigest()
+        mine = {"command_sha256": digest, "shards": len(self.shards)}
         if self._plan.is_file() and json.loads(self._plan.read_text()) != mine:
             raise UsageError(
                 f"{self._plan.parent} has shards of another command",
@@ -140,9 +160,10 @@ class _Work:
         """Have the shards done."""
         cancel_on_signals()
         command, inputs = self._command()
-        bundle = make_bundle(inputs) if not self.address.is_local else None
+        sources = {name for name in inputs if name.endswith(_MANIFESTS)}
+        bundle = make_bundle(inputs, sources) if not self.address.is_local else None
         here = str(working_folder()) if self.address.is_local else None
-        flag = not self.given.reference.startswith(("lme.", "conform."))
+        flag = _resumes(self.given)
 
         def make_task(shard: Shard, key: str) -> ShardTask:
             return ShardTask(command, str(shard), key, continues_by_flag=flag, folder=here)
@@ -172,12 +193,15 @@ class _Work:
             if part.flag == _BUDGET and value is not None:
                 # Together no more than was allowed.
                 words += [_BUDGET, str(float(value) / len(self.shards))]
-            elif value is not None and not self.address.is_local and (path := _input(part)):
+            elif not self.address.is_local and (path := _input(part)) is not None:
                 name = f"{len(inputs)}/{path.name}"
-                source = path.parent if path.name in {"sdk.toml", "system.toml"} else path
-                inputs[name] = source
-                shipped = f"{{inputs}}/{name}" + ("" if source == path else f"/{path.name}")
-                words += [*([part.flag] if part.flag else []), shipped]
+                is_source = path.name in _MANIFESTS
+                inputs[name] = path.parent if is_source else path
+                if part.flag == "--data" and (corpus := path.with_suffix("")).is_dir():
+                    # Which belongs to it, without being named.
+                    inputs[f"{name.partition('/')[0]}/{corpus.name}"] = corpus
+                shipped = f"{{inputs}}/{name}" + (f"/{path.name}" if is_source else "")
+                words += [part.flag, shipped] if part.flag else [shipped]
             else:
                 words += part.words
         return (*words, "--quiet"), inputs
@@ -207,9 +231,13 @@ class _Work:
                 output=self.folder,
                 json_file=getattr(options, "json_file", None),
                 quiet=options.quiet,
+                require_agreement=getattr(options, "require_agreement", False),
             )
         )
-        shutil.rmtree(self._plan.parent)
+        if code in (ExitCode.OK, ExitCode.FAILED, ExitCode.INCONCLUSIVE):
+            remove_folder(self._plan.parent)
+        else:
+            echo(f"  to measure the rest: the same command with --output {self.folder}", err=True)
         return code
 
 
@@ -224,11 +252,26 @@ def _folder(given: SpreadOptions) -> Path:
     return output or Path("results") / f"lme-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
-def _shards(given: SpreadOptions, address: ClusterAddress) -> list[Shard]:
+def _resumes(given: SpreadOptions) -> bool:
+    """Whether a shard continues by --resume.
+
+    A replay continues in its folder; conformance, and a run of several SDKs, begin anew.
+    """
+    if given.reference == "run.execution:run":
+        return len(given.options.sdk) == 1 and ALL not in given.options.sdk
+    return not given.reference.startswith(("lme.", "conform."))
+
+
+def _shards(given: SpreadOptions, address: ClusterAddress, plan: Path) -> list[Shard]:
     """Raises UsageError `too_many_shards`, and as the command does of its data."""
     options = given.options
     work = WORK[given.reference](options, options.shards or 1)
     most = len(work.counts)
+    with suppress(OSError, ValueError, KeyError):
+        # Whatever the number of workers is now.
+        begun = int(json.loads(plan.read_text())["shards"])
+        if options.shards in (None, begun):
+            return [Shard(number, begun) for number in range(1, begun + 1)]
     wanted = options.shards or (
         _PER_WORKER * address.workers if address.is_local else _OF_A_CLUSTER
     )
@@ -258,23 +301,31 @@ def _parts(context: click.Context) -> Iterator[_Part]:
         elif param.is_flag or param.count:
             yield _Part(param.opts[0], (word,), None)
         elif equals:
-            yield _Part(param.opts[0], (word,), value)
+            yield _Part(param.opts[0], (word,), value, is_path=_takes_path(param))
         else:
             following = next(words, "")
-            yield _Part(param.opts[0], (word, following), following)
+            words_of = (word, following)
+            yield _Part(param.opts[0], words_of, following, is_path=_takes_path(param))
+
+
+def _takes_path(param: click.Option) -> bool:
+    """Whether an option takes a path; data, SDKs and systems may also be names."""
+    return isinstance(param.type, click.Path) or param.opts[0] in ("--data", "--sdk", "--system")
 
 
 def _input(part: _Part) -> Path | None:
     """The file or folder that a word names; None for any other word."""
     value = part.value or ""
+    if not part.is_path or not value:
+        return None
     if part.flag == "--sdk" and value in (known := known_sdks(working_folder())):
         return known[value]
     if part.flag == "--data" and not Path(value).exists():
         return find_data(value) if value in known_sources() else None
     path = Path(value)
-    if not value or not path.exists():
-        return None
-    return path / "sdk.toml" if part.flag == "--sdk" and path.is_dir() else path
+    if path.is_dir() and part.flag in ("--sdk", "--system"):
+        path /= f"{part.flag.removeprefix('--')}.toml"
+    return path if path.exists() else None
 
 
 def _require_free(options: Any) -> None:  # noqa: ANN401 - options of any command
@@ -284,6 +335,7 @@ def _require_free(options: Any) -> None:  # noqa: ANN401 - options of any comman
         UsageError: `paid_on_cluster`.
     """
     named: Mapping[str, object] = {
+        "--upstream": "real" if getattr(options, "upstream", None) == "real" else None,
         "--judge": getattr(options, "judge", None),
         "--reader": getattr(options, "reader", None),
         "--extract-model": getattr(options, "extract_model", None)

@@ -11,8 +11,9 @@ import distributed
 import pytest
 
 from memconform.cluster import task as worker
+from memconform.cluster.address import ClusterAddress
 from memconform.cluster.bundle import make_bundle
-from memconform.cluster.executor import ClusterAddress, ShardExecutor, ShardFolders
+from memconform.cluster.executor import ShardExecutor, ShardFolders
 from memconform.cluster.task import (
     Bundle,
     ShardResult,
@@ -21,6 +22,7 @@ from memconform.cluster.task import (
     journals,
     measure,
     read_files,
+    write_files,
 )
 from memconform.datasets.sharding import Shard
 
@@ -31,6 +33,7 @@ _TASK = ShardTask(("run",), "1/2", "key", continues_by_flag=True, folder=None)
 def _is_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address="tcp://w:1"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("MEMCONFORM_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_a_bundle_has_files_under_their_names_and_no_others(tmp_path: Path) -> N
     (sdk / "run.sh").chmod(0o755)
     data = tmp_path / "d.jsonl"
     data.write_text("{}")
-    bundle = make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data})
+    bundle = make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data}, {"0/sdk.toml"})
     with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
         names = {each.name: each.mode for each in archive}
     assert names == {
@@ -133,9 +136,30 @@ def test_a_bundle_has_files_under_their_names_and_no_others(tmp_path: Path) -> N
         "1/d.jsonl": 0o644,
     }
     os.utime(data, (0, 0))
-    assert make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data}).digest == bundle.digest
+    again = make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data}, {"0/sdk.toml"})
+    assert again.digest == bundle.digest
     data.write_text("{ }")
-    assert make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data}).digest != bundle.digest
+    changed = make_bundle({"0/sdk.toml": sdk, "1/d.jsonl": data}, {"0/sdk.toml"})
+    assert changed.digest != bundle.digest
+
+
+def test_data_are_packed_whole(tmp_path: Path) -> None:
+    """A corpus with a folder `dist` lost it, and its questions scored low."""
+    (tmp_path / "corpus" / "dist").mkdir(parents=True)
+    (tmp_path / "corpus" / "dist" / "a.md").write_text("a")
+    bundle = make_bundle({"0/corpus": tmp_path / "corpus"})
+    with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
+        assert archive.getnames() == ["0/corpus/dist/a.md"]
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt", "a/../../evil.txt"])
+def test_no_file_is_written_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    """Names come from a cluster, to which others may have access."""
+    output = tmp_path / "output"
+    output.mkdir()
+    with pytest.raises(ValueError, match="outside"):
+        write_files(output, {name: b"x"})
+    assert not (tmp_path / "evil.txt").exists()
 
 
 def test_a_bundle_is_unpacked_once_for_all_workers_of_a_machine(tmp_path: Path) -> None:
@@ -173,6 +197,14 @@ def test_what_a_shard_needs_to_continue(tmp_path: Path) -> None:
     assert folders.journals(shard) == kept
     folders.end(shard, ShardResult(0, read_files(tmp_path), "the end"))
     assert (folders.exit_code(shard), folders.log(shard)) == (0, "the end")
+    folders.reopen(shard)
+    assert folders.exit_code(shard) == 0
+    folders.end(shard, ShardResult(3, read_files(tmp_path / "runs"), "it died"))
+    folders.reopen(shard)
+    # What a daemon's death ended is done again, from its journal.
+    assert folders.exit_code(shard) is None
+    assert "runs/id/journal.jsonl" in folders.journals(shard)
+    assert not (folders.path(shard) / "runs" / "id" / "daemon.log").exists()
 
 
 def test_results_name_the_files_of_this_machine(tmp_path: Path) -> None:

@@ -238,6 +238,26 @@ def test_an_incident_of_a_shard_leaves_the_whole_without_a_rate(
     assert merged["incident"]["message"] == "shard 3 of 3: it died"
 
 
+def test_the_gravest_incident_is_that_of_the_whole(shards: Sequence[Path], tmp_path: Path) -> None:
+    parts = []
+    for number, (part, code) in enumerate(zip(shards, (3, 130, 6), strict=True)):
+        other = tmp_path / str(number)
+        shutil.copytree(part, other)
+        incident = {
+            "code": f"c{code}",
+            "message": "m",
+            "hint": "",
+            "excerpt": "",
+            "exit_code": code,
+        }
+        text = (other / "result.json").read_text()
+        text = text.replace('"incident": null', f'"incident": {json.dumps(incident)}')
+        (other / "result.json").write_text(text)
+        parts.append(other)
+    merged = json.loads((_merge(parts, tmp_path / "m") / "result.json").read_text())
+    assert (merged["exit_code"], merged["incident"]["code"]) == (130, "c130")
+
+
 def test_a_part_that_was_resumed_is_left_out(tmp_path: Path) -> None:
     write_dataset(tmp_path)
     output = tmp_path / "results"
