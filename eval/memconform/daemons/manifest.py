@@ -26,6 +26,7 @@ from memconform.contract.names import (
 )
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
+from memconform.daemons.manifest_lines import ManifestLines
 from memconform.errors import UsageError
 from memconform.validation_faults import require_placeholders, validation_faults
 
@@ -236,8 +237,17 @@ def load_manifest(path: Path) -> Manifest:
             file and the key or line, if its content is invalid.
     """
     manifest = read_tables(path, "sdk.toml", Manifest, place=_place, known=_keys)
-    require_no_faults(path, "sdk.toml", _contradictions(manifest))
+    if faults := list(_contradictions(manifest)):
+        lines = ManifestLines.of_file(path)
+        require_no_faults(path, "sdk.toml", (_located(fault, lines) for fault in faults))
     return manifest
+
+
+def _located(fault: str, lines: ManifestLines) -> str:
+    """A fault, such as `[seed] via: …`, behind the line that it is about."""
+    match = re.match(r"\[([\w.]+)\](?: (\w+))?|(\w+)", fault)
+    keys = [*match[1].split("."), match[2]] if match and match[1] else [match[3] if match else ""]
+    return f"{lines.place(*filter(None, keys))}: {fault}"
 
 
 def read_tables(
@@ -271,7 +281,13 @@ def read_tables(
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, kind, str(error)) from error
     except ValidationError as error:
-        faults = validation_faults(error, place=place, known=known, quoted=True)
+        lines = ManifestLines.of_file(path)
+        faults = validation_faults(
+            error,
+            place=lambda keys: f"{lines.place(*keys)}: {place(keys)}",
+            known=known,
+            quoted=True,
+        )
         raise _invalid(path, kind, "\n".join(faults)) from error
 
 
