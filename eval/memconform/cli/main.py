@@ -37,6 +37,10 @@ _TASKS = {
     },
     "Check a daemon": {
         "init": "Describe a repository: write its sdk.toml, known-failures.yaml and a CI workflow.",
+        "ci": (
+            "Do all that a CI job does: doctor, conform, run, parity, then the reports of their"
+            " results."
+        ),
         "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",
         "fuzz": (

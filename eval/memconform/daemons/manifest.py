@@ -26,7 +26,6 @@ from memconform.contract.names import (
 )
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.dialects import load_dialect
-from memconform.daemons.manifest_lines import ManifestLines
 from memconform.errors import UsageError
 from memconform.validation_faults import require_placeholders, validation_faults
 
@@ -238,16 +237,23 @@ def load_manifest(path: Path) -> Manifest:
     """
     manifest = read_tables(path, "sdk.toml", Manifest, place=_place, known=_keys)
     if faults := list(_contradictions(manifest)):
-        lines = ManifestLines.of_file(path)
-        require_no_faults(path, "sdk.toml", (_located(fault, lines) for fault in faults))
+        find_line = _line_finder(path)
+        require_no_faults(path, "sdk.toml", (_located(fault, find_line) for fault in faults))
     return manifest
 
 
-def _located(fault: str, lines: ManifestLines) -> str:
+def _line_finder(path: Path) -> Callable[..., str]:
+    """A function from the keys that lead to a value to its place, such as `sdk.toml:7`."""
+    from memconform.daemons.manifest_lines import ManifestLines  # noqa: PLC0415 - for mistakes alone
+
+    return ManifestLines.of_file(path).place
+
+
+def _located(fault: str, find_line: Callable[..., str]) -> str:
     """A fault, such as `[seed] via: …`, behind the line that it is about."""
     match = re.match(r"\[([\w.]+)\](?: (\w+))?|(\w+)", fault)
     keys = [*match[1].split("."), match[2]] if match and match[1] else [match[3] if match else ""]
-    return f"{lines.place(*filter(None, keys))}: {fault}"
+    return f"{find_line(*filter(None, keys))}: {fault}"
 
 
 def read_tables(
@@ -281,10 +287,10 @@ def read_tables(
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, kind, str(error)) from error
     except ValidationError as error:
-        lines = ManifestLines.of_file(path)
+        find_line = _line_finder(path)
         faults = validation_faults(
             error,
-            place=lambda keys: f"{lines.place(*keys)}: {place(keys)}",
+            place=lambda keys: f"{find_line(*keys)}: {place(keys)}",
             known=known,
             quoted=True,
         )

@@ -66,27 +66,27 @@ _KEYS_OF_STEPS: Mapping[str, Key] = {
 """The key of the claim, or of the setting, that a step is about."""
 
 
-def places(step: str, code: str, runner: SdkRunner) -> list[str]:
+def places(step: str, error_code: str, runner: SdkRunner) -> list[str]:
     """What to change after a failure, such as `sdk.toml:7 [serve] argv` and `rule core.health`.
 
     A key is named if the sdk.toml has it, a rule if the daemon promises the contract.
     """
     kind = next((name for name in ("search", "ask") if f"{step} ".startswith(f"{name} ")), step)
-    named = list(_keys(kind, code, runner))
-    rule = _RULES_OF_CODES.get(code) or _RULES_OF_STEPS.get(kind)
-    is_about_start = kind in ("build", "start") and code in _KEYS
+    named = list(_keys(kind, error_code, runner))
+    rule = _RULES_OF_CODES.get(error_code) or _RULES_OF_STEPS.get(kind)
+    is_about_start = kind in ("build", "start") and error_code in _KEYS
     if rule is not None and runner.has_contract and not is_about_start:
         named.append(f"rule {rule} (sdks/CONTRACT.md)")
     return named
 
 
-def _keys(kind: str, code: str, runner: SdkRunner) -> Iterator[str]:
+def _keys(kind: str, error_code: str, runner: SdkRunner) -> Iterator[str]:
     if runner.manifest_file is None:
         return
     lines = ManifestLines.of_file(runner.manifest_file)
     own = _KEYS_OF_STEPS.get(kind)
-    keys = _KEYS.get(code, (own,) if own else ())
-    if kind == "build" and code == "spawn_failed":
+    keys = _KEYS.get(error_code, (own,) if own else ())
+    if kind == "build" and error_code == "spawn_failed":
         keys = (_BUILD,)
     for key in keys:
         if lines.has(*key):

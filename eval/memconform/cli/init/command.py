@@ -23,10 +23,10 @@ class InitOptions:
     cls=Command,
     examples=(
         "memconform init",
-        "memconform init path/to/repository",
         "memconform init --url http://127.0.0.1:8080",
     ),
     exit_codes={
+        ExitCode.OK: "the files are written",
         ExitCode.USAGE: "usage, no program was recognized, or a file exists already",
         ExitCode.DAEMON: "nothing answers at --url",
     },
