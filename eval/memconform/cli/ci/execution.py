@@ -223,7 +223,8 @@ def _call(command: Sequence[str], *, shown: bool) -> tuple[int, str]:
         except KeyboardInterrupt:
             # A terminal has sent it to both, and the command heeds the first alone.
             process.send_signal(signal.SIGINT)
-            process.wait()
+            # Its output is read to the end, because it could not end with a full pipe.
+            process.communicate()
             raise
 
 

@@ -177,4 +177,4 @@ def test_documented_commands_of_ci_parse() -> None:
     lines = re.findall(r"^\s*(?:- )?memconform (ci .*)$", _PAGE, re.MULTILINE)
     assert len(lines) >= 2
     for line in lines:
-        assert _options(line.split())
+        assert _options(line.split()).sdk == "./sdk.toml"
