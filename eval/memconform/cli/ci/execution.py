@@ -168,8 +168,10 @@ class _Job:
                 self._report(form, name, results, baseline)
             if self._has_charts():
                 self._report("html", "report.html", results, baseline)
-            written = self._result(_REPORTS["markdown"])
-            text = Path(written).read_text(encoding="utf-8") if written else ""
+            if written := self._result(_REPORTS["markdown"]):
+                text = Path(written).read_text(encoding="utf-8")
+                # It is a part of summary.md, and no report of its own.
+                Path(written).unlink()
             # A report that was written says nothing that its step of the table would.
             reports = [each for each in self.outcomes[tested:] if each.exit_code is not ExitCode.OK]
             self.outcomes[tested:] = reports
