@@ -36,6 +36,11 @@ _TASKS = {
         "diff": "Show what changed between two results, or over dates and versions.",
     },
     "Check a daemon": {
+        "init": "Describe a repository: write its sdk.toml, known-failures.yaml and a CI workflow.",
+        "ci": (
+            "Do all that a CI job does: doctor, conform, run, parity, then the reports of their"
+            " results."
+        ),
         "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",
         "fuzz": (

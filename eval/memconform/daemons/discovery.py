@@ -105,9 +105,13 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
 def _described(path: Path) -> SdkRunner:
     """The runner of an sdk.toml, which says how a daemon starts, or where it already runs."""
     manifest, folder = load_manifest(path), path.parent.resolve()
-    if manifest.serve.url is not None:
-        return UrlRunner.of_manifest(manifest, folder)
-    return ManifestRunner(manifest, folder)
+    runner = (
+        ManifestRunner(manifest, folder)
+        if manifest.serve.url is None
+        else UrlRunner.of_manifest(manifest, folder)
+    )
+    runner.manifest_file = path
+    return runner
 
 
 def _plugin(reference: str) -> SdkRunner:

@@ -236,8 +236,24 @@ def load_manifest(path: Path) -> Manifest:
             file and the key or line, if its content is invalid.
     """
     manifest = read_tables(path, "sdk.toml", Manifest, place=_place, known=_keys)
-    require_no_faults(path, "sdk.toml", _contradictions(manifest))
+    if faults := list(_contradictions(manifest)):
+        find_line = _line_finder(path)
+        require_no_faults(path, "sdk.toml", (_located(fault, find_line) for fault in faults))
     return manifest
+
+
+def _line_finder(path: Path) -> Callable[..., str]:
+    """A function from the keys that lead to a value to its place, such as `sdk.toml:7`."""
+    from memconform.daemons.manifest_lines import ManifestLines  # noqa: PLC0415 - for mistakes alone
+
+    return ManifestLines.of_file(path).place
+
+
+def _located(fault: str, find_line: Callable[..., str]) -> str:
+    """A fault, such as `[seed] via: …`, behind the line that it is about."""
+    match = re.match(r"\[([\w.]+)\](?: (\w+))?|(\w+)", fault)
+    keys = [*match[1].split("."), match[2]] if match and match[1] else [match[3] if match else ""]
+    return f"{find_line(*filter(None, keys))}: {fault}"
 
 
 def read_tables(
@@ -271,7 +287,13 @@ def read_tables(
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, kind, str(error)) from error
     except ValidationError as error:
-        faults = validation_faults(error, place=place, known=known, quoted=True)
+        find_line = _line_finder(path)
+        faults = validation_faults(
+            error,
+            place=lambda keys: f"{find_line(*keys)}: {place(keys)}",
+            known=known,
+            quoted=True,
+        )
         raise _invalid(path, kind, "\n".join(faults)) from error
 
 

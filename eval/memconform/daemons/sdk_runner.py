@@ -125,6 +125,8 @@ class SdkRunner(ABC):
     """Whether it passes host and port to the daemon as one address, which can lack the host."""
     known_failures: Path | None = None
     """A file that lists conformance checks that are known to fail."""
+    manifest_file: Path | None = None
+    """The sdk.toml that describes it, by its path as it was given."""
     has_contract: bool = True
     """Whether its daemon promises what the contract does. A memory system behind an adapter does
     not: what it does not find is a finding, and no reason not to measure it."""

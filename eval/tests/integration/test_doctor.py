@@ -54,6 +54,9 @@ def test_names_the_failing_step(
     assert ended.code == code, ended.out
     assert "FAIL" in ended.out
     assert says in ended.out
+    # Each failure says what to change.
+    failures = ended.out.split("FAIL ")[1:]
+    assert all("\n       change: " in failure for failure in failures), ended.out
     assert "scripted: " in ended.out
     assert "Traceback" not in ended.out + ended.err
     if fault == "exits":

@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cache clear": (),
     "cache info": (),
     "cache prune": ("--older-than", "30d"),
+    "ci": ("--step", "doctor", "--output", "ci"),
     "conform explain": ("health-means-served",),
     "conform findings": ("{conform}",),
     "conform lint": (),
@@ -66,6 +67,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "doctor": (),
     "fuzz": ("--sdk", "./sdk.toml", "--against", "oracle", "--examples", "1", "--seed", "1"),
     "info": (),
+    "init": (),
     "judge calibrate": ("--judge", "fake", "--dry-run"),
     "judge compare": ("first.json", "second.json"),
     "judge metrics": ("retrieval.jsonl", "--data", "lme.json"),
@@ -87,6 +89,7 @@ _PLAIN_CODES = {
     "datasets expand": 2,  # the fake model cannot generate keys
     "datasets fetch": 2,  # there is no network
     "datasets verify": 4,  # nothing was fetched
+    "init": 2,  # the folder has an sdk.toml
     "judge metrics": 2,  # the log has no labels of a judge
 }
 """How a command ends in a plain shell, if neither with 0, nor with 1 for what it found."""

@@ -14,7 +14,7 @@ from memconform.cli.values import configure_runner, daemon_variables, request_he
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.limits import require_room
-from memconform.daemons.sdk_runner import Daemon
+from memconform.daemons.sdk_runner import Daemon, SdkRunner
 from memconform.errors import ExitCode, gravest
 from memconform.llm.services import model_checks
 from memconform.llm.settings import model_environment
@@ -25,6 +25,7 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
+from memconform.runs.doctor_places import places
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
 from memconform.storage.sink import redact_file
@@ -99,7 +100,7 @@ async def _examine(options: DoctorOptions, reference: str, headers: dict[str, st
         async with aclosing(examined) as steps:
             async for step in steps:
                 if step.error is not None or not options.quiet:
-                    _show(step)
+                    _show(step, runner)
                 helpful += step.remedies
                 untested += bool(step.untested)
                 if step.error is not None and not step.is_needed:
@@ -138,7 +139,7 @@ def _keep_logs(folder: Path) -> None:
             emptied.rmdir()
 
 
-def _show(step: Step) -> None:
+def _show(step: Step, runner: SdkRunner | None = None) -> None:
     failed = ("FAIL", "red") if step.is_needed else ("warn", "yellow")
     passed = ("skip", "yellow") if step.untested else ("ok  ", "green")
     mark = passed if step.error is None else failed
@@ -146,6 +147,8 @@ def _show(step: Step) -> None:
     SafeConsole().print(styled([mark, (f" {step.name:<20} {detail}".rstrip(), "")]))
     if step.error is not None:
         echo(indent(render_error(step.error), "     "))
+        for place in () if runner is None else places(step.name, step.error.code, runner):
+            echo(f"       change: {place}")
     for remedy in step.remedies:
         echo(f"       {remedy.label}: {remedy.line}")
 

@@ -35,6 +35,7 @@ _NOT_QUIET = {
     "datasets lint": _SHOWS,
     "datasets list": _SHOWS,
     "info": _SHOWS,
+    "init": "prints what it saw and wrote, without progress",
     "judge metrics": _SHOWS,
     "parity show": _SHOWS,
     "plan": _SHOWS,
