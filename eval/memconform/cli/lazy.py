@@ -16,7 +16,7 @@ from memconform.errors import ExitCode, limit_error, missing_extra, nearest
 _MODULES = {
     "bench": ("rank_bm25",),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
-    "load": ("hdrh.histogram",),
+    "load": ("hdrh",),
     "qa": ("nltk", "regex"),
     "report": ("jinja2", "vl_convert"),
 }

@@ -39,7 +39,7 @@ class SystemClock:
 class Reply:
     """How a request ended, by the clock's instants."""
 
-    code: str | None
+    failure: str | None
     """None if it was answered, else the code of its failure."""
     sent_at: float
     """When its last piece was handed to the kernel; of one that failed, when the call began."""
@@ -51,7 +51,8 @@ class Sample:
     """A request that was sent, in seconds from the beginning of the step."""
 
     operation: Operation
-    code: str | None
+    failure: str | None
+    """As in `Reply`."""
     intended_at: float | None
     """When it was to be sent; None in a closed loop."""
     sent_at: float
@@ -167,7 +168,7 @@ class Generator:
         self.recorder.add(
             Sample(
                 arrival.operation,
-                reply.code,
+                reply.failure,
                 intended_at,
                 reply.sent_at - started,
                 reply.ended_at - started,

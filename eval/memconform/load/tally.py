@@ -97,8 +97,8 @@ class Tally:
             self._is_open = False
         else:
             self._note_queue(sample.intended_at, sample.in_flight)
-        if sample.code is not None:
-            counts.errors[sample.code] += 1
+        if sample.failure is not None:
+            counts.errors[sample.failure] += 1
             return
         counts.answered += 1
         counts.service.add(sample.ended_at - sample.sent_at)

@@ -21,8 +21,6 @@ MAX_HARNESS_CORES = 0.9
 """Processors that the harness may use. It has one event loop: one that is never idle reads answers
 when it gets to them, even if it sends in time."""
 
-OVERLOADED = "harness_overloaded"
-
 
 @dataclass(frozen=True, slots=True)
 class HarnessLimits:
@@ -54,7 +52,7 @@ def overload(tally: Tally, limits: HarnessLimits) -> Failure | None:
     else:
         return None
     return Failure(
-        code=OVERLOADED,
+        code="harness_overloaded",
         message=f"the harness is overloaded, not the daemon: {what}",
         hint="use a lower rate, or a machine with more processors and less other work",
     )

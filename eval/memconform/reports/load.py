@@ -22,10 +22,10 @@ from memconform.reports.rates import NO_FIGURE
 
 _HEADER = (
     *("sdk", "load", "operation", "sent", "answered", "errors", "answers/s"),
-    *("p50 ms", "p99 ms", "p99.9 ms", "service p99", "late p99", "daemon cores", "MiB"),
-    "verdict",
+    *("p50 ms", "p99 ms", "p99.9 ms", "service p99", "late p99"),
+    *("daemon cores", "other cores", "MiB", "verdict"),
 )
-_IMPORTANCE = ("verdict", "p99 ms", "answers/s", "p50 ms", "errors", "late p99", "daemon cores")
+_IMPORTANCE = ("verdict", "p99 ms", "answers/s", "p50 ms", "errors", "late p99", "other cores")
 
 
 class LoadConsole(RowsProgress):
@@ -75,8 +75,9 @@ def show_load(report: LoadReport) -> None:
             if (slow := step.slow_readers) is not None:
                 failed = sum(slow.errors.values())
                 console.print(
-                    f"{sdk.sdk} {_load(step)}: {plural(slow.readers, 'slow reader')} read"
-                    f" {plural(slow.completed, 'answer')} to the end, {failed} failed"
+                    f"{sdk.sdk} {_load(step)}: {plural(slow.readers, 'slow reader')} opened"
+                    f" {plural(slow.opened, 'answer')}: {slow.completed} read to the end,"
+                    f" {slow.interrupted} open at the end of the step, {failed} failed"
                 )
     for line in report.missed:
         console.print(f"--max-p99 missed: {line}")
@@ -111,9 +112,16 @@ def _row(sdk: SdkLoad, step: StepRecord, each: OperationRecord) -> list[str]:
         *figures,
         _ms(step.lateness.p99_ms),
         NO_FIGURE if daemon is None else f"{daemon.cpu_cores:.2f}",
+        f"{_other_cores(step):.2f}",
         NO_FIGURE if daemon is None else f"{daemon.rss_peak_bytes / 2**20:.0f}",
         _verdict(step),
     ]
+
+
+def _other_cores(step: StepRecord) -> float:
+    """Processors that neither the harness nor the daemon kept busy; its upstream is among them."""
+    own = step.lateness.cpu_cores + (0.0 if step.daemon is None else step.daemon.cpu_cores)
+    return max(step.machine_cores_busy - own, 0.0)
 
 
 def _ms(value: float | None) -> str:

@@ -206,7 +206,7 @@ def _mix(_: click.Context, __: click.Parameter, value: str) -> tuple[tuple[str, 
     type=click.IntRange(min=1),
     default=100,
     metavar="N",
-    help="Use N questions, evenly spaced.",
+    help="Ask N questions, evenly spaced, again and again.",
 )
 @option(
     "--timeout",
