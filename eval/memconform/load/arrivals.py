@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from memconform.load.plan import Mix, Operation, Step
+from memconform.load.plan import Mix, Step
+from memconform.load.records import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memconform.load.arrivals import Arrival
-from memconform.load.plan import Operation
+from memconform.load.records import Operation
 
 _PROBE_SECONDS = 0.01
 """Mean gap between two probes of the event loop in a closed loop, where nothing is scheduled."""

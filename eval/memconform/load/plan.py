@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from memconform.client.timings import Timeouts
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.question import Question
 from memconform.ingest.documents import Corpus
-
-Operation = Literal["search", "ask", "ingest"]
-
-OPERATIONS: tuple[Operation, ...] = ("search", "ask", "ingest")
+from memconform.load.records import Operation
 
 Mix = Mapping[Operation, float]
 """The share of each operation; shares are positive and sum to 1."""
@@ -60,3 +56,8 @@ class LoadPlan:
     most_p99_ms: float | None
     """The 99th percentile that each measured step of a rate must hold; None for no threshold."""
     command: tuple[str, ...]
+
+    @property
+    def connections(self) -> int:
+        """How many requests may be open at once, beside those of slow readers."""
+        return max(self.in_flight_limit, *(step.workers or 1 for step in self.steps))

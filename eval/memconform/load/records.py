@@ -7,9 +7,10 @@ from pydantic import Field
 from memconform.contract.wire import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.ingest.records import SeedRecord
-from memconform.load.plan import Operation
 from memconform.records import Failure, Incident, Record, SkipRecord
 from memconform.storage.provenance import HostOrigin, ReportHeader
+
+Operation = Literal["search", "ask", "ingest"]
 
 LOAD_SCHEMA: Literal["memconform/load-report@1"] = "memconform/load-report@1"
 

@@ -75,7 +75,7 @@ async def execute_load(
         ResultsError: if results cannot be written.
     """
     start, loads = Start(), list[_Facts]()
-    allow_files(plan.in_flight_limit + plan.slow_readers, flag="--max-in-flight")
+    allow_files(plan.connections + plan.slow_readers, flag="--max-in-flight")
     for runner in runners:
         facts = _Facts(runner)
         loads.append(facts)
@@ -122,7 +122,7 @@ async def _load(
         runner,
         Launch(run_id=folder.path.name, folder=of_daemon.path),
         plan.upstream,
-        connections=max(plan.in_flight_limit, *(step.workers or 1 for step in plan.steps)) + 1,
+        connections=plan.connections + 1,
         timeouts=plan.timeouts,
         headers=plan.headers,
         folder=of_daemon,

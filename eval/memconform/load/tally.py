@@ -10,8 +10,7 @@ from hdrh.histogram import HdrHistogram
 
 from memconform.load.arrivals import Arrival
 from memconform.load.generator import Sample
-from memconform.load.plan import Operation
-from memconform.load.records import LatencyRecord, OperationRecord
+from memconform.load.records import LatencyRecord, Operation, OperationRecord
 
 NOT_SENT = "not_sent"
 """Counts requests that were not sent because too many were open."""

@@ -59,12 +59,9 @@ class LoadConsole(RowsProgress):
 def show_load(report: LoadReport) -> None:
     """Print the table of all SDKs, and what follows from it."""
     console = table_console(stderr=False)
-    rows = [_row(sdk, step, each) for sdk in report.sdks for step in sdk.steps
-            for each in step.operations]  # fmt: skip
+    header, rows = load_table(report)
     if rows:
-        table, omitted = fitting_table(
-            _HEADER, rows, console.width, names=3, importance=_IMPORTANCE
-        )
+        table, omitted = fitting_table(header, rows, console.width, names=3, importance=_IMPORTANCE)
         console.print(table)
         if omitted:
             console.print(omission(omitted, "--json has all"))
@@ -81,6 +78,16 @@ def show_load(report: LoadReport) -> None:
                 )
     for line in report.missed:
         console.print(f"--max-p99 missed: {line}")
+
+
+def load_table(report: LoadReport) -> tuple[Sequence[str], list[list[str]]]:
+    """The header and the rows of the table, one for each operation of each step of each SDK."""
+    return _HEADER, [
+        _row(sdk, step, each)
+        for sdk in report.sdks
+        for step in sdk.steps
+        for each in step.operations
+    ]
 
 
 def _load(step: StepRecord) -> str:

@@ -62,7 +62,7 @@ _LOAD = "What to send"
 _VALIDITY = "What counts"
 DEFAULT_RATE = 50.0
 _MIXED = ("search", "ask", "ingest")
-"""Names of `plan.OPERATIONS`, repeated because its import brings the whole client."""
+"""Names of `records.Operation`, repeated because its import takes long."""
 
 
 def _rates(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...]:

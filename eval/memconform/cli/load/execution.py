@@ -21,7 +21,8 @@ from memconform.datasets.selection import Selection, select
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.load.events import LoadFinished
-from memconform.load.plan import LoadPlan, Operation, Step
+from memconform.load.plan import LoadPlan, Step
+from memconform.load.records import Operation
 from memconform.load.schedule import execute_load
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
