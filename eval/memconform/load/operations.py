@@ -120,6 +120,8 @@ class Operations:
     writes: WriteBrain | None
     rankings: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Ids of the chunks that the searches before the load found, by question."""
+    slow_asks: list[bytes] = field(default_factory=list)
+    """Requests of the slow readers, as they are sent."""
 
     async def warm_up(self) -> None:
         """Search for each question twice, and remember its ranking if both agree.
@@ -141,10 +143,14 @@ class Operations:
             answer, _ = await self.brain.search(self._search_request(row))
         return tuple(chunk.chunk_id for chunk in answer.chunks)
 
-    def ask_messages(self) -> list[bytes]:
-        """An ask for each question, as it is sent over a connection of its own."""
+    def prepare_slow_asks(self) -> None:
+        """Prepare an ask for each question, for a reader with a connection of its own.
+
+        Raises:
+            CallError: if the dialect cannot express one.
+        """
         client, name = self.brain.client, self.brain.name
-        return [
+        self.slow_asks = [
             client.ask_message(name, self._ask_request(row)) for row in range(len(self.questions))
         ]
 

@@ -46,9 +46,10 @@ class OperationRecord(Record):
     """Number of failed requests by code (docs/TROUBLESHOOTING.md); `not_sent` counts those that
     were not sent because too many were open."""
     latency: LatencyRecord | None
-    """From the instant at which it was to be sent; null in a closed loop, which has none."""
-    service: LatencyRecord
-    """From the instant at which it was sent."""
+    """From the instant at which it was to be sent; null in a closed loop, which has none, and if
+    the step was not measured."""
+    service: LatencyRecord | None
+    """From the instant at which it was sent; null if the step was not measured."""
 
 
 class SlowReaderRecord(Record):
@@ -110,9 +111,9 @@ class StepRecord(Record):
     answered: int
     offered_per_s: float | None
     """By the schedule, which is random; null in a closed loop."""
-    achieved_per_s: float
-    """Answers per second; an open loop takes into account by how much longer the answers took to
-    come than the requests took to arrive."""
+    achieved_per_s: float | None
+    """Answers per second, null if the step was not measured. In an open loop, the time counts by
+    which the answers took longer to come than the requests took to arrive."""
     in_flight_max: int
     in_flight_quarters: list[float]
     """Mean number of open requests that an arrival found, in each quarter of the step; empty in a

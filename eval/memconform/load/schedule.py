@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from memconform.client.failures import CallError
-from memconform.concurrency import InterruptedRunError, interruption, is_cancelled
+from memconform.concurrency import InterruptedRunError, is_cancelled
 from memconform.contract.core import Version
 from memconform.daemons.limits import allow_files, explained
 from memconform.daemons.sdk_runner import Launch, SdkRunner
@@ -96,9 +96,9 @@ async def execute_load(
             facts.error = error
         except DaemonError as error:
             # An error during the shutdown of an interrupted load replaces the cancellation.
-            facts.error = interruption("the same command") if is_cancelled() else error
+            facts.error = _interrupted() if is_cancelled() else error
         except asyncio.CancelledError:
-            facts.error = interruption("the same command")
+            facts.error = _interrupted()
         if facts.error is not None:
             yield SdkHalted(runner.name, facts.error)
         if isinstance(facts.error, InterruptedRunError):
@@ -106,6 +106,14 @@ async def execute_load(
     report = _report(plan, start, folder, loads, skipped)
     _write(folder, report)
     yield LoadFinished(report, folder.result)
+
+
+def _interrupted() -> InterruptedRunError:
+    return InterruptedRunError(
+        "stopped before the end",
+        code="interrupted",
+        hint="the result has the steps that were finished; the others need another call",
+    )
 
 
 async def _load(
@@ -159,6 +167,8 @@ async def _prepare(
     operations = Operations(proven, plan.mode, plan.top_k, texts, None)
     try:
         await operations.warm_up()
+        if plan.slow_readers:
+            operations.prepare_slow_asks()
         if "ingest" in plan.mix:
             operations.writes = await WriteBrain.create(
                 session.client, brain.runner, f"{brain.name}-writes", plan.corpus

@@ -5,6 +5,7 @@ import socket
 from collections import Counter
 from urllib.parse import urlsplit
 
+from memconform.errors import UsageError
 from memconform.load.records import SlowReaderRecord
 
 READ_BYTES = 256
@@ -20,8 +21,19 @@ class SlowReaders:
     """Reads answers slowly, one after another by each reader, until it is cancelled."""
 
     def __init__(self, base_url: str, readers: int, limit_s: float) -> None:
-        """`limit_s` is the time in which the daemon must send something, in seconds."""
+        """Create them; `limit_s` is the time in which the daemon must send something, in seconds.
+
+        Raises:
+            UsageError: `bad_option` if the daemon is reached by TLS, which decides itself how much
+                it reads.
+        """
         self._url = urlsplit(base_url)
+        if self._url.scheme != "http":
+            raise UsageError(
+                f"--slow-readers need plain HTTP, and the daemon is at {base_url}",
+                code="bad_option",
+                hint="omit them",
+            )
         self._limit_s = limit_s
         self._readers = readers
         self._opened = self._completed = self._interrupted = self._bytes = 0

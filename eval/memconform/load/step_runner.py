@@ -24,7 +24,13 @@ from memconform.load.records import (
 )
 from memconform.load.slow_reader import SlowReaders
 from memconform.load.tally import Tally
-from memconform.load.verdict import HarnessLimits, overload, saturation_reasons
+from memconform.load.verdict import (
+    HarnessLimits,
+    MachineUse,
+    overload,
+    saturation_reasons,
+    starvation,
+)
 from memconform.measuring.daemon_session import DaemonSession
 from memconform.records import Failure
 
@@ -37,6 +43,12 @@ class _Usage:
     harness_cores: float = 0.0
     machine_cores: float = 0.0
     daemon: ResourceRecord | None = None
+
+    @property
+    def machine(self) -> MachineUse:
+        own = self.harness_cores + (0.0 if self.daemon is None else self.daemon.cpu_cores)
+        others = max(self.machine_cores - own, 0.0)
+        return MachineUse(os.cpu_count() or 1, self.machine_cores, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,8 @@ class StepRunner:
                 await generator.closed_loop(schedule, step.workers, plan.duration_s, plan.seed)
         error = await self._verify()
         failure = _not_measured(tally, usage, error, plan.lateness_limit_ms)
+        if failure is None and step.rate is not None and saturation_reasons(tally, plan.duration_s):
+            failure = starvation(usage.machine)
         slow = None if readers is None else readers.record()
         return _record(plan, step, tally, usage, slow, failure), error
 
@@ -109,12 +123,14 @@ class StepRunner:
         readers = SlowReaders(
             self.session.daemon.base_url, self.plan.slow_readers, self.plan.timeouts.first
         )
-        reading = asyncio.create_task(readers.read_all(self.operations.ask_messages()))
+        reading = asyncio.create_task(readers.read_all(self.operations.slow_asks))
         try:
             yield readers
         finally:
             reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            [ended] = await asyncio.gather(reading, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
 
     async def _verify(self) -> DaemonError | None:
         """Verify the index, and that all that was written is there; returns why not."""
@@ -167,7 +183,11 @@ def _record(  # noqa: PLR0917 - what a record is made of
     slow_readers: SlowReaderRecord | None,
     failure: Failure | None,
 ) -> StepRecord:
-    offered = tally.sent + tally.unsent
+    offered, operations = tally.sent + tally.unsent, tally.operations()
+    if failure is not None:
+        # A plausible number would be read, whatever stands beside it.
+        nothing = {"latency": None, "service": None}
+        operations = [each.model_copy(update=nothing) for each in operations]
     is_rated = step.rate is not None
     reasons = [failure.message] if failure is not None else []
     saturated = None
@@ -187,10 +207,10 @@ def _record(  # noqa: PLR0917 - what a record is made of
         sent=tally.sent,
         answered=tally.answered,
         offered_per_s=round(offered / plan.duration_s, 3) if is_rated else None,
-        achieved_per_s=round(tally.achieved_per_s, 3),
+        achieved_per_s=round(tally.achieved_per_s, 3) if failure is None else None,
         in_flight_max=tally.in_flight_max,
         in_flight_quarters=tally.in_flight_quarters,
-        operations=tally.operations(),
+        operations=operations,
         slow_readers=slow_readers,
         lateness=LatenessRecord(
             p50_ms=tally.lateness.quantile_ms(0.5),
@@ -200,6 +220,6 @@ def _record(  # noqa: PLR0917 - what a record is made of
             cpu_cores=round(usage.harness_cores, 3),
         ),
         daemon=usage.daemon,
-        machine_cores=os.cpu_count() or 1,
+        machine_cores=usage.machine.cores,
         machine_cores_busy=round(usage.machine_cores, 3),
     )

@@ -22,6 +22,23 @@ MAX_HARNESS_CORES = 0.9
 when it gets to them, even if it sends in time."""
 
 
+BUSY_SHARE = 0.95
+"""Share of the machine's processors above which there was none left for the daemon."""
+OTHERS_SHARE = 0.5
+"""Share that other programs use at least if it was they who left none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineUse:
+    """Processors of the machine in a step."""
+
+    cores: int
+    busy: float
+    """Kept busy by all programs."""
+    others: float
+    """Kept busy by programs that are neither the harness nor the daemon."""
+
+
 @dataclass(frozen=True, slots=True)
 class HarnessLimits:
     """What the harness used, and may use, in a step."""
@@ -55,6 +72,21 @@ def overload(tally: Tally, limits: HarnessLimits) -> Failure | None:
         code="harness_overloaded",
         message=f"the harness is overloaded, not the daemon: {what}",
         hint="use a lower rate, or a machine with more processors and less other work",
+    )
+
+
+def starvation(machine: MachineUse) -> Failure | None:
+    """Why a daemon that did not keep up is not to blame; None if it is.
+
+    A harness may be in time all the same: it needs little, and the daemon as much as it can get.
+    """
+    if machine.busy < BUSY_SHARE * machine.cores or machine.others < OTHERS_SHARE * machine.cores:
+        return None
+    return Failure(
+        code="machine_busy",
+        message=f"the daemon did not keep up, and other programs used {machine.others:.2f} of"
+        f" {machine.cores} processors, all of which were busy",
+        hint="end the other programs, or use a machine with more processors",
     )
 
 

@@ -76,6 +76,8 @@ def show_load(report: LoadReport) -> None:
                     f" {plural(slow.opened, 'answer')}: {slow.completed} read to the end,"
                     f" {slow.interrupted} open at the end of the step, {failed} failed"
                 )
+    if (note := busy_machine(report)) is not None:
+        console.print(note)
     for line in report.missed:
         console.print(f"--max-p99 missed: {line}")
 
@@ -95,20 +97,13 @@ def _load(step: StepRecord) -> str:
 
 
 def _row(sdk: SdkLoad, step: StepRecord, each: OperationRecord) -> list[str]:
-    """Cells of one operation of a step; figures of a step that was not measured are left out."""
-    measured = step.status == "measured"
-    latency = each.latency or each.service
+    """Cells of one operation of a step; a step that was not measured has no figures."""
+    latency, daemon = each.latency or each.service, step.daemon
     share = each.answered / step.answered if step.answered else 0.0
-    daemon = step.daemon
-    figures = [
-        f"{step.achieved_per_s * share:.1f}",
-        _ms(latency.p50_ms),
-        _ms(latency.p99_ms),
-        _ms(latency.p999_ms),
-        _ms(each.service.p99_ms),
-    ]
-    if not measured:
-        figures = [NO_FIGURE] * len(figures)
+    rate = None if step.achieved_per_s is None else step.achieved_per_s * share
+    quantiles: list[float | None] = [None] * 4
+    if latency is not None and each.service is not None:
+        quantiles = [latency.p50_ms, latency.p99_ms, latency.p999_ms, each.service.p99_ms]
     return [
         sdk.sdk,
         _load(step),
@@ -116,13 +111,25 @@ def _row(sdk: SdkLoad, step: StepRecord, each: OperationRecord) -> list[str]:
         str(each.sent),
         str(each.answered),
         str(sum(each.errors.values())),
-        *figures,
-        _ms(step.lateness.p99_ms),
+        *map(_figure, [rate, *quantiles]),
+        _figure(step.lateness.p99_ms),
         NO_FIGURE if daemon is None else f"{daemon.cpu_cores:.2f}",
         f"{_other_cores(step):.2f}",
         NO_FIGURE if daemon is None else f"{daemon.rss_peak_bytes / 2**20:.0f}",
         _verdict(step),
     ]
+
+
+def busy_machine(report: LoadReport) -> str | None:
+    """A note if other programs used half of the machine or more in a measured step."""
+    measured = [s for sdk in report.sdks for s in sdk.steps if s.status == "measured"]
+    busiest = max(measured, key=_other_cores, default=None)
+    if busiest is None or _other_cores(busiest) < busiest.machine_cores / 2:
+        return None
+    return (
+        f"other programs used up to {_other_cores(busiest):.2f} of {busiest.machine_cores}"
+        " processors, the upstream included: latencies contain the wait for them"
+    )
 
 
 def _other_cores(step: StepRecord) -> float:
@@ -131,7 +138,7 @@ def _other_cores(step: StepRecord) -> float:
     return max(step.machine_cores_busy - own, 0.0)
 
 
-def _ms(value: float | None) -> str:
+def _figure(value: float | None) -> str:
     return NO_FIGURE if value is None else f"{value:.1f}"
 
 

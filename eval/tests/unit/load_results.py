@@ -20,6 +20,10 @@ def load_step(
     tally = Tally(["search"], 10)
     for n in range(1_000):
         tally.add(Sample("search", None, n / 100, n / 100, n / 100 + latency_s, 0))
+    operations = tally.operations()
+    if not measured:
+        nothing = {"latency": None, "service": None}
+        operations = [each.model_copy(update=nothing) for each in operations]
     return StepRecord(
         rate=rate,
         workers=None,
@@ -33,15 +37,15 @@ def load_step(
         sent=1_000,
         answered=1_000,
         offered_per_s=rate,
-        achieved_per_s=rate,
+        achieved_per_s=rate if measured else None,
         in_flight_max=1,
         in_flight_quarters=[0, 0, 0, 0],
-        operations=tally.operations(),
+        operations=operations,
         slow_readers=None,
         lateness=LatenessRecord(p50_ms=0.1, p99_ms=1, max_ms=2, limit_ms=25, cpu_cores=0.1),
         daemon=None,
         machine_cores=2,
-        machine_cores_busy=1,
+        machine_cores_busy=0.4,
     )
 
 

@@ -24,7 +24,7 @@ from memconform.reports.html.figures import (
 from memconform.reports.html.load_figures import load_charts
 from memconform.reports.html.questions import STAGES, STATUSES, GroupData
 from memconform.reports.html.views import Page, build_page, group_meta
-from memconform.reports.load import load_table
+from memconform.reports.load import busy_machine, load_table
 from memconform.reports.overview.groups import QuestionRow
 from memconform.reports.overview.overview import Overview
 from memconform.reports.wmb import score_cells
@@ -94,7 +94,7 @@ def _render(page: Page, charts: dict[str, Any], blocks: Blocks) -> Iterator[str]
         finalize=_shown,
     )
     environment.globals |= {"svg": Markup, "wmb_cells": score_cells}
-    environment.globals |= {"load_table": load_table}
+    environment.globals |= {"load_table": load_table, "busy_machine": busy_machine}
     environment.globals |= {"bench_notes": footnotes, "system_tables": system_tables}
     template = environment.get_template("report.html.j2")
     return template.generate(

@@ -195,7 +195,7 @@ def _steps(report: LoadReport) -> Iterator[Outcome]:
             yield Outcome(
                 sdk.sdk, "load", name, f"{step.duration_s:g} s of {report.dataset}", status,
                 "saturated" if step.saturated else detail, "; ".join(missed or step.reasons),
-                figures=tuple(_step_figures(step)) if step.status == "measured" else (),
+                figures=tuple(_step_figures(step)),
             )  # fmt: skip
         if sdk.incident is not None:
             yield Outcome(
@@ -206,11 +206,13 @@ def _steps(report: LoadReport) -> Iterator[Outcome]:
 
 def _step_figures(step: StepRecord) -> Iterator[Figure]:
     for each in step.operations:
-        latency = each.latency or each.service
+        if (latency := each.latency or each.service) is None:
+            continue
         for name, value in (("p50", latency.p50_ms), ("p99", latency.p99_ms)):
             if value is not None:
                 yield Figure(f"{each.operation} {name} ms", value)
-    yield Figure("answers/s", step.achieved_per_s)
+    if step.achieved_per_s is not None:
+        yield Figure("answers/s", step.achieved_per_s)
 
 
 def _rows(bench: BenchReport) -> Iterator[Outcome]:

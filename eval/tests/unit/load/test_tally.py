@@ -104,6 +104,7 @@ def test_a_closed_loop_has_no_latency_from_an_intended_instant() -> None:
         tally.add(Sample("search", None, None, n / 10, n / 10 + 0.1, 1))
     [record] = tally.operations()
     assert record.latency is None
+    assert record.service is not None
     assert record.service.p50_ms == pytest.approx(100, rel=1e-2)
     assert tally.in_flight_quarters == []
     assert tally.achieved_per_s == pytest.approx(10, rel=0.01)

@@ -7,10 +7,12 @@ from memconform.load.records import LatenessRecord, StepRecord
 from memconform.load.tally import Tally
 from memconform.load.verdict import (
     HarnessLimits,
+    MachineUse,
     missed_p99,
     overload,
     saturation,
     saturation_reasons,
+    starvation,
 )
 from memconform.records import Failure
 
@@ -82,6 +84,20 @@ def test_with_few_requests_the_longest_lateness_counts() -> None:
     tally.add_lateness(0.001)
     tally.add_lateness(0.5)
     assert overload(tally, HarnessLimits(25, 0.1)) is not None
+
+
+def test_a_daemon_that_other_programs_leave_no_processor_is_not_blamed() -> None:
+    failure = starvation(MachineUse(cores=2, busy=1.97, others=1.4))
+    assert failure is not None
+    assert failure.code == "machine_busy"
+    assert "other programs used 1.40 of 2 processors" in failure.message
+
+
+@pytest.mark.parametrize(("busy", "others"), [(1.97, 0.5), (1.6, 1.4)])
+def test_a_daemon_that_uses_the_machine_itself_or_leaves_some_of_it_is(
+    busy: float, others: float
+) -> None:
+    assert starvation(MachineUse(cores=2, busy=busy, others=others)) is None
 
 
 def test_a_daemon_that_keeps_up_is_not_saturated_whatever_its_latency() -> None:

@@ -10,7 +10,7 @@ from memconform.load.records import LoadReport
 from memconform.reports.check_status import OutcomeStatus
 from memconform.reports.html.document import write_html
 from memconform.reports.html.load_figures import load_charts
-from memconform.reports.load import load_banner, load_table
+from memconform.reports.load import busy_machine, load_banner, load_table
 from memconform.reports.overview.headline import Grade, statements
 from memconform.reports.overview.outcomes import outcomes
 from memconform.reports.overview.overview import Overview
@@ -53,6 +53,18 @@ def test_sdks_stand_side_by_side_and_an_unmeasured_step_has_no_figures() -> None
 def test_the_banner_counts_measured_steps() -> None:
     banner = load_banner(LoadReport.model_validate(load_report(_STEPS)))
     assert banner == "go, py: 4 of 5 steps measured"
+
+
+def test_a_machine_that_others_keep_busy_is_named() -> None:
+    """Both steps were in time; what the daemon waited for is not its own."""
+    quiet = load_step(50)
+    assert busy_machine(LoadReport.model_validate(load_report({"go": [quiet]}))) is None
+    busy = quiet.model_copy(update={"machine_cores_busy": 1.6})
+    note = busy_machine(LoadReport.model_validate(load_report({"go": [quiet, busy]})))
+    assert note is not None
+    assert note.startswith("other programs used up to 1.50 of 2 processors")
+    unmeasured = load_step(50, measured=False).model_copy(update={"machine_cores_busy": 1.6})
+    assert busy_machine(LoadReport.model_validate(load_report({"go": [unmeasured]}))) is None
 
 
 def test_a_chart_has_a_line_per_sdk_and_no_point_of_an_unmeasured_step() -> None:
