@@ -70,7 +70,7 @@ def load_report(sdks: dict[str, list[StepRecord]], **changes: Any) -> dict[str, 
         seed=1,
         duration_s=10,
         mix={"search": 1.0},
-        timeout_s=30,
+        timeout_s=60,
         in_flight_limit=512,
         most_p99_ms=None,
         sdks=[
