@@ -4,7 +4,8 @@
 
 `load` searches for each question twice before it sends its requests; the third search is the first
 of the load. The faults: `other_ranking` finds less, `loses_document` deletes a document, `dies`
-ends the process, `drops_writes` acknowledges documents from the third on and stores none of them.
+ends the process, `one_at_a_time` answers at most five searches a second, `drops_writes`
+acknowledges documents from the third on and stores none of them.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from tests.fakes.scripted import ScriptedBrain, ScriptedDaemon
 
 _CALM_SEARCHES = 2
 _CALM_WRITES = 2
+_SEARCH_SECONDS = 0.2
 
 
 class DaemonUnderLoad(ScriptedDaemon):
@@ -29,6 +31,7 @@ class DaemonUnderLoad(ScriptedDaemon):
         self._breaks = fault
         self._searches: Counter[str] = Counter()
         self._writes = 0
+        self._one = asyncio.Lock()
 
     async def _search(
         self, brain: ScriptedBrain, body: dict[str, Any], exchange: RawExchange
@@ -42,6 +45,9 @@ class DaemonUnderLoad(ScriptedDaemon):
             os.kill(os.getpid(), signal.SIGKILL)
         if self._breaks == "loses_document":
             brain.documents.popitem()
+        if self._breaks == "one_at_a_time":
+            async with self._one:
+                await asyncio.sleep(_SEARCH_SECONDS)  # short limit: it may take any time
         answer = self._retrieve(brain, body["query"], body)
         if self._breaks == "other_ranking":
             answer["chunks"] = answer["chunks"][:1]
