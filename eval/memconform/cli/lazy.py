@@ -17,6 +17,7 @@ _MODULES = {
     "bench": ("rank_bm25",),
     "dask": ("distributed",),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
+    "load": ("hdrh",),
     "qa": ("nltk", "regex"),
     "report": ("jinja2", "vl_convert"),
 }

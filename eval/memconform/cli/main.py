@@ -56,6 +56,9 @@ _TASKS = {
             "Measure how well and how fast daemons retrieve, on public benchmarks or a file of"
             " yours."
         ),
+        "load": (
+            "Send requests at a rate or from workers, and measure latency, errors and saturation."
+        ),
         "wmb": "Run WMB-100K against a memory system, for `score --rubric wmb` to score.",
     },
     "Answer and judge": {

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -318,6 +319,18 @@ class Finite(click.FloatRange):
 
 
 SECONDS = Finite(min=0, min_open=True)
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600}
+
+
+def duration(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    """Read a duration such as `90s` or `10m`, in seconds; click's callback of an option."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})([smh]?)", value)
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter(f"{value!r} is not a duration such as 90s, 10m or 1h")
+    return float(int(match[1]) * _UNITS[match[2] or "s"])
 
 
 def rank_by(group: str) -> Callable[[_Command], _Command]:

@@ -294,7 +294,22 @@ class ContractClient:
         self.null_lists += answer.retrieve.was_null
         done = done or clock.elapsed_ms()
         daemon_ms = _longest(answer.retrieve.trace.search_ms)
-        return answer, Timings(first_byte, done, first_event, first_delta, daemon_ms)
+        return answer, Timings(first_byte, done, first_event, first_delta, daemon_ms, clock.started)
+
+    def ask_message(self, brain_id: str, request: AskRequest) -> bytes:
+        """The request of `ask` as it is sent over a connection of its own, which it closes.
+
+        Raises:
+            DaemonFailedError: if the dialect cannot express it.
+        """
+        method, path = self._route("ask", "POST", f"{_BRAIN}/ask", brain_id)
+        headers = {**self._connection.headers, "Connection": "close"}
+        message = httpx.Request(
+            method, f"{self.base_url}{path}", json=self._body(request), headers=headers
+        )
+        lines = [f"{method} ".encode() + message.url.raw_path + b" HTTP/1.1"]
+        lines += [name + b": " + value for name, value in message.headers.raw]
+        return b"\r\n".join([*lines, b"", message.content])
 
     def _route(
         self, operation: Operation, method: str, path: str, brain: str = ""
@@ -402,7 +417,9 @@ class ContractClient:
                     size_limit.count(piece)
                     received += piece
                     clock.allow(limits.gap)
-                return bytes(received), Timings(first_byte, clock.elapsed_ms())
+                return bytes(received), Timings(
+                    first_byte, clock.elapsed_ms(), sent_at=clock.started
+                )
 
 
 def _longest(*times: float | None) -> float | None:

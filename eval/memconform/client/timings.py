@@ -50,6 +50,8 @@ class Timings:
     first_delta_ms: float | None = None
     daemon_ms: float | None = None
     """The longest time that the daemon says it took; None if it does not say."""
+    sent_at: float | None = None
+    """The instant from which they count, in seconds of `time.perf_counter`."""
 
 
 def is_short(latency_ms: float | None, daemon_ms: float | None) -> bool:

@@ -46,6 +46,11 @@ class CallClock:
         began."""
         self._deadline = self._end = self._started + total
 
+    @property
+    def started(self) -> float:
+        """The instant from which the latency counts, in seconds of `time.perf_counter`."""
+        return self._started
+
     def sent(self, began: float) -> None:
         """Restart the clock: a piece of the request, which began to be written then, is sent."""
         self._started = began

@@ -58,6 +58,7 @@ VOCABULARY = frozenset(
         *("passed", "failed", "skipped", "pending", "other", "CTRF"),
         *("brightgreen", "blue", "lightgrey"),
         *("question", "haystack", "case"),
+        *("search", "ingest", "not_measured"),
     )
 )
 """Words of the result format, without which results cannot be read again; they are public.

@@ -88,6 +88,7 @@ WRITERS: Final = {
     "conform-report": ("conform", f"memconform conform findings shows its checks; {_REPORTS}"),
     "mutation-report": ("mutate", _REPORTS),
     "fuzz-report": ("fuzz", f"docs/FUZZ.md says how to repeat it; {_REPORTS}"),
+    "load-report": ("load", _REPORTS),
     "parity-report": ("parity", f"{_REPORTS}; to compare, {_ITSELF}"),
     "diff-report": ("diff", _ITSELF),
     "run-report": (

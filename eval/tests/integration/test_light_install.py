@@ -17,7 +17,7 @@ from memconform.errors import UsageError
 from memconform.measuring.scenarios import SCENARIOS
 from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable
 
-EXTRAS = ("scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema", "nltk", "regex")
+EXTRAS = ("scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema", "nltk", "regex", "hdrh")
 FOREIGN = (*EXTRAS, "numpy", "openai", "anthropic")
 
 _WITHOUT = """
@@ -161,7 +161,7 @@ def test_extras_install_their_modules_and_the_core_does_not() -> None:
 
     def names(requirements: list[str]) -> set[str]:
         # The names of a package and of its module differ by more than a dash only here.
-        modules = {"vl_convert_python": "vl_convert"}
+        modules = {"vl_convert_python": "vl_convert", "hdrhistogram": "hdrh"}
         packages = (r.partition(">")[0].partition("=")[0].replace("-", "_") for r in requirements)
         return {modules.get(package, package) for package in packages}
 

@@ -1,6 +1,5 @@
 """`memconform fuzz`."""
 
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ import click
 
 from memconform.cli.commands import FOLDER, OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import env, json_file, keep, log_level, quiet, schema, sdks
+from memconform.cli.options import duration, env, json_file, keep, log_level, quiet, schema, sdks
 from memconform.errors import ExitCode
 
 DEFAULT_EXAMPLES = 2_000
@@ -45,17 +44,6 @@ class FuzzOptions:
 
 _REQUESTS = "What to send"
 _COMPARING = "What to compare"
-_UNITS = {"s": 1, "m": 60, "h": 3_600}
-
-
-def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    """Read a duration such as `90s` or `10m`."""
-    if value is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,6})([smh]?)", value)
-    if match is None or int(match[1]) == 0:
-        raise click.BadParameter(f"{value!r} is not a duration such as 90s, 10m or 1h")
-    return float(int(match[1]) * _UNITS[match[2] or "s"])
 
 
 def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -115,7 +103,7 @@ def _pointers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     "--time",
     "seconds",
     group=_REQUESTS,
-    callback=_seconds,
+    callback=duration,
     metavar="DURATION",
     help="Try no new sequence after a time such as 90s, 10m or 1h.",
 )

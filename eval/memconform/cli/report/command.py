@@ -136,9 +136,9 @@ def command(  # noqa: PLR0917 - one parameter a flag
 ) -> ExitCode:
     """Show stored results as one HTML file, or in the formats of other programs.
 
-    RESULT is a result of run, bench, score, lme, conform, mutate, fuzz or parity: a file, a run's
-    folder or id, or a folder of results. #SUBJECT behind one selects an arm, a rubric, an SDK or
-    rows of a bench.
+    RESULT is a result of run, bench, score, lme, load, conform, mutate, fuzz or parity: a file, a
+    run's folder or id, or a folder of results. #SUBJECT behind one selects an arm, a rubric, an SDK
+    or rows of a bench.
     """
     reject_other_flags(context, f"--format {form}", (*_FLAGS, *_FORMATS[form][1]))
     if form == "queries":

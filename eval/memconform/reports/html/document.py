@@ -15,9 +15,16 @@ from memconform.printing.escaping import printable
 from memconform.reports.bench_notes import footnotes, system_tables
 from memconform.reports.html.blocks import Blocks
 from memconform.reports.html.conformance_data import add_conformance
-from memconform.reports.html.figures import GroupTally, bench_charts, group_charts, replay_charts
+from memconform.reports.html.figures import (
+    GroupTally,
+    bench_charts,
+    group_charts,
+    replay_charts,
+)
+from memconform.reports.html.load_figures import load_charts
 from memconform.reports.html.questions import STAGES, STATUSES, GroupData
 from memconform.reports.html.views import Page, build_page, group_meta
+from memconform.reports.load import busy_machine, load_table
 from memconform.reports.overview.groups import QuestionRow
 from memconform.reports.overview.overview import Overview
 from memconform.reports.wmb import score_cells
@@ -69,6 +76,7 @@ def write_html(target: Sink, overview: Overview) -> None:
         "groups": [group_charts(tally) for tally in tallies],
         "benches": bench_charts(overview),
         "replays": replay_charts(overview),
+        "loads": [load_charts(report) for report in overview.loads],
     }
     for piece in _render(page, charts, blocks):
         # Texts are masked one by one: in finished HTML, a mask could replace a tag or a digest.
@@ -86,6 +94,7 @@ def _render(page: Page, charts: dict[str, Any], blocks: Blocks) -> Iterator[str]
         finalize=_shown,
     )
     environment.globals |= {"svg": Markup, "wmb_cells": score_cells}
+    environment.globals |= {"load_table": load_table, "busy_machine": busy_machine}
     environment.globals |= {"bench_notes": footnotes, "system_tables": system_tables}
     template = environment.get_template("report.html.j2")
     return template.generate(

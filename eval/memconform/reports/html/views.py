@@ -107,6 +107,7 @@ class Page:
                 ("mutation", "Mutation", overview.mutation),
                 ("fuzzing", "Fuzzing", overview.fuzzing),
                 ("benches", "Benchmarks", overview.benches),
+                ("loads", "Load", overview.loads),
                 ("replays", "Replay", overview.replays or overview.replay_parity),
                 ("comparisons", "Comparisons", overview.parities),
                 ("wmb", "WMB-100K", overview.wmb),

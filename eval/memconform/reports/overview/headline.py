@@ -10,6 +10,7 @@ from memconform.conformance.mutation.results import Fate, MutationReport
 from memconform.conformance.results import ConformReport, Result, SdkResult
 from memconform.errors import ExitCode
 from memconform.fuzzing.results import FuzzReport
+from memconform.load.records import LoadReport
 from memconform.printing.plurals import plural
 from memconform.reports.bench_notes import primary_figure
 from memconform.reports.overview.groups import RunGroup
@@ -79,6 +80,7 @@ def statements(overview: Overview) -> list[Statement]:
         *(s for report in overview.mutation for s in _mutation(report)),
         *(s for report in overview.fuzzing for s in _fuzzing(report)),
         *(s for report in overview.benches for s in _bench(report)),
+        *(s for report in overview.loads for s in _load(report)),
         *_replays(overview),
         *(s for report in overview.parities for s in _parity(report)),
         *_wmb(overview),
@@ -325,6 +327,23 @@ def _fuzzing(report: FuzzReport) -> Iterator[Statement]:
     else:
         text = f"fuzz ended with exit code {report.exit_code} after {programs} on {sdks}"
         yield Statement(Grade.UNKNOWN, text, "/fuzzing")
+
+
+def _load(report: LoadReport) -> Iterator[Statement]:
+    for line in report.missed:
+        yield Statement(Grade.BAD, f"under load, {line}", "/loads")
+    for sdk in report.sdks:
+        if sdk.incident is not None:
+            text = f"{sdk.sdk} under load: {sdk.incident.code}: {sdk.incident.message}"
+            yield Statement(Grade.UNKNOWN, text, "/loads")
+        if not any(step.status == "measured" for step in sdk.steps):
+            yield Statement(Grade.UNKNOWN, f"{sdk.sdk} was not measured under load", "/loads")
+        elif sdk.saturation is not None:
+            whole = all(step.status == "measured" for step in sdk.steps)
+            grade = Grade.NOTED if whole else Grade.UNKNOWN
+            yield Statement(grade, f"under load, {sdk.sdk} {sdk.saturation.statement}", "/loads")
+        else:
+            yield Statement(Grade.NOTED, f"{sdk.sdk} was measured in a closed loop", "/loads")
 
 
 def _bench(report: BenchReport) -> Iterator[Statement]:

@@ -8,6 +8,7 @@ from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Check, Result
 from memconform.fuzzing.results import FuzzReport
+from memconform.load.records import LoadReport, StepRecord
 from memconform.reports.check_status import CHECK_STATUS, OutcomeStatus
 from memconform.reports.overview.groups import QuestionRow, RunGroup
 from memconform.reports.overview.overview import Overview
@@ -137,6 +138,8 @@ def _of_documents(overview: Overview) -> Iterator[Outcome]:
         yield from _fuzzing(fuzz)
     for bench in overview.benches:
         yield from _rows(bench)
+    for load in overview.loads:
+        yield from _steps(load)
 
 
 def _check(sdk: str, title: str, check: Check, ms: float) -> Outcome:
@@ -178,6 +181,38 @@ def _fuzzing(report: FuzzReport) -> Iterator[Outcome]:
         yield Outcome(
             sdks, "fuzzing", f"seed {report.seed}", title, OutcomeStatus.PASSED, "no disagreement"
         )
+
+
+def _steps(report: LoadReport) -> Iterator[Outcome]:
+    for sdk in report.sdks:
+        for step in sdk.steps:
+            name = f"{step.rate:g}/s" if step.rate is not None else f"{step.workers} closed"
+            missed = [line for line in report.missed if line.startswith(f"{sdk.sdk} {name} ")]
+            status = OutcomeStatus.FAILED if missed else OutcomeStatus.PASSED
+            if step.status != "measured":
+                status = OutcomeStatus.ERROR
+            detail = step.status.replace("_", " ")
+            yield Outcome(
+                sdk.sdk, "load", name, f"{step.duration_s:g} s of {report.dataset}", status,
+                "saturated" if step.saturated else detail, "; ".join(missed or step.reasons),
+                figures=tuple(_step_figures(step)),
+            )  # fmt: skip
+        if sdk.incident is not None:
+            yield Outcome(
+                sdk.sdk, "load", "daemon", "the daemon of the load", OutcomeStatus.ERROR,
+                sdk.incident.code, sdk.incident.message, sdk.incident.excerpt,
+            )  # fmt: skip
+
+
+def _step_figures(step: StepRecord) -> Iterator[Figure]:
+    for each in step.operations:
+        if (latency := each.latency or each.service) is None:
+            continue
+        for name, value in (("p50", latency.p50_ms), ("p99", latency.p99_ms)):
+            if value is not None:
+                yield Figure(f"{each.operation} {name} ms", value)
+    if step.achieved_per_s is not None:
+        yield Figure("answers/s", step.achieved_per_s)
 
 
 def _rows(bench: BenchReport) -> Iterator[Outcome]:

@@ -14,6 +14,7 @@ from memconform.bench.wmb.records import WmbScore
 from memconform.conformance.mutation.results import MutationReport
 from memconform.conformance.results import ConformReport
 from memconform.fuzzing.results import FuzzReport
+from memconform.load.records import LoadReport
 from memconform.replay.records import LmeParity, LmeResult
 from memconform.reports.overview.groups import (
     QuestionRow,
@@ -57,6 +58,10 @@ class Overview(AbstractContextManager["Overview"]):
     @property
     def fuzzing(self) -> list[FuzzReport]:
         return self.results.of(FuzzReport)
+
+    @property
+    def loads(self) -> list[LoadReport]:
+        return self.results.of(LoadReport)
 
     @property
     def benches(self) -> list[BenchReport]:

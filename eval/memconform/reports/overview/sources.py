@@ -14,6 +14,7 @@ from memconform.conformance.mutation.results import MUTATION_SCHEMA, Fate, Mutat
 from memconform.conformance.results import CONFORM_SCHEMA, ConformReport
 from memconform.errors import UsageError
 from memconform.fuzzing.results import FUZZ_SCHEMA, FuzzReport
+from memconform.load.records import LOAD_SCHEMA, LoadReport
 from memconform.records import SkipRecord
 from memconform.replay.records import PARITY_SCHEMA as LME_PARITY_SCHEMA
 from memconform.replay.records import RESULT_SCHEMA as LME_SCHEMA
@@ -38,6 +39,7 @@ ONE_DOCUMENT: dict[str, type[BaseModel]] = {
     FUZZ_SCHEMA: FuzzReport,
     LME_PARITY_SCHEMA: LmeParity,
     LME_SCHEMA: LmeResult,
+    LOAD_SCHEMA: LoadReport,
     MUTATION_SCHEMA: MutationReport,
     PARITY_SCHEMA: ParityReport,
     SCORE_SCHEMA: WmbScore,
@@ -198,6 +200,6 @@ def unreadable(path: Path, excerpt: str) -> UsageError:
     return UsageError(
         f"{path} is not a result that a report can show",
         code="result_unreadable",
-        hint="give results of run, bench, score, lme, conform, mutate, fuzz or parity",
+        hint="give results of run, bench, score, lme, load, conform, mutate, fuzz or parity",
         excerpt=excerpt,
     )

@@ -5,7 +5,11 @@ from pydantic import BaseModel
 from memconform.bench.records import BenchReport
 from memconform.conformance.mutation.results import MutationReport
 from memconform.conformance.results import ConformReport
+from memconform.load.records import LoadReport
 from memconform.replay.records import LmeResult
+
+_OF_A_LOAD = {"dataset_sha256", "questions", "mode", "top_k", "upstream", "duration_s", "mix"}
+"""Settings of two loads that measure the same."""
 
 
 def subject(document: BaseModel) -> object:
@@ -23,6 +27,12 @@ def subject(document: BaseModel) -> object:
             systems = tuple(sorted((row.system, row.strategy) for row in document.rows))
             settings = document.settings
             return "bench", settings.asked(), settings.index, tuple(settings.ks), systems
+        case LoadReport():
+            what = document.model_dump_json(include=_OF_A_LOAD)
+            steps = tuple(
+                (s.sdk, step.rate, step.workers) for s in document.sdks for step in s.steps
+            )
+            return "load", what, steps
         case LmeResult():
             return "replay", document.sdk, document.settings.model_dump_json()
         case _:

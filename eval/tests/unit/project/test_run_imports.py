@@ -58,6 +58,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.run.execution": (181, _MEASURING),
     "cli.conform.execution": (145, _RUNNING | _MEASURING - {"conformance"}),
     "cli.fuzz.execution": (175, _RUNNING | {"bench", "replay", "results"}),
+    "cli.load.execution": (169, _MEASURING),
     "cli.doctor.execution": (171, _MEASURING | {"reports"}),
     "cli.judge.execution": (178, _MEASURING - {"results"}),
     "cli.score.answers": (239, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),

@@ -51,6 +51,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("errors.py", "_LIMITS[number]"): (
         *("disk_full", "out_of_memory", "too_many_files", "too_many_processes"),
     ),
+    ("load/schedule.py", "error.code"): (),
+    ("load/step_runner.py", "error.code"): (),
     ("longmemeval/generation.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/query_verification.py", "doubt.code"): (),

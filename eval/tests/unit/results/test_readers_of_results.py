@@ -20,6 +20,7 @@ from tests.run_results import write_run
 from tests.unit.bench_results import write_bench
 from tests.unit.lme_results import question as lme_question
 from tests.unit.lme_results import write_lme
+from tests.unit.load_results import load_report, load_step
 from tests.unit.reports.test_report_overview import conform_file, fuzz_report, mutation_report
 from tests.unit.scored_answers import (
     write_answer,
@@ -135,6 +136,9 @@ VERBS = {
     "conform": Verb(_conform, shown=True),
     "mutate": Verb(lambda folder: _document(folder, mutation_report("killed")), shown=True),
     "fuzz": Verb(lambda folder: _document(folder, fuzz_report()), shown=True),
+    "load": Verb(
+        lambda folder: _document(folder, load_report({"go": [load_step(50)]})), shown=True
+    ),
     "parity compare": Verb(_parity, shown=True),
     "diff": Verb(_only_named("diff-report@1")),
     "judge calibrate": Verb(_only_named("calibration@1")),
