@@ -9,7 +9,7 @@ STAMP := .venv/.ready
 COMPILED := memconform.cli.run.execution, memconform.cli.conform.execution, memconform.cli.score.answers, \
 	memconform.cli.html_report, memconform.reports.junit, memconform.upstream.serve, \
 	pydantic.plugin._loader, anyio._backends._asyncio, uvicorn.lifespan.on, uvicorn.protocols.http.h11_impl, numpy.random, anthropic, openai
-EXTRAS := bench fuzz load qa report
+EXTRAS := bench dask fuzz load qa report
 COMPILE := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json

@@ -74,10 +74,13 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "lme arbitrate": ("replay/result-sdk.json",),
     "lme run": (*_LME, "--sdk", "./sdk.toml", "--output", "replay2"),
     "lme tri": (*_LME, "--sdk", "./sdk.toml", "--sdk", "./other.toml", "--output", "replay3"),
+    "load": ("--sdk", "./sdk.toml", "--data", "boxes.jsonl", "--rate", "5", "--duration", "1s"),
+    "merge": ("part", "--output", "merged"),
     "mutate": ("--list",),
     "parity": ("first.json", "second.json"),
     "parity compare": ("first.json", "second.json"),
     "parity show": ("q1", "first.json", "second.json"),
+    "plan": ("--shards", "2", "run", "--sdk", "./sdk.toml", "--data", "boxes.jsonl"),
     "report": ("first.json", "-o", "report.html"),
     "score": ("{bench}", "--reader", "fake", "--judge", "fake", "--top-k", "1"),
     "upstream": ("--addr", "127.0.0.1:0"),
@@ -224,6 +227,7 @@ def materials(tmp_path_factory: pytest.TempPathFactory, fork_server: ForkServer)
             "health-means-served",
         ),
         ("lme", "run", *_LME, "--sdk", "./sdk.toml", "--output", "replay"),
+        (*scripted, "--shard", "1/1", "--output", "part"),
     ):
         ended = fork_server.run(args, folder=folder, environment=plain, timeout=CALL_SECONDS)
         assert ended.returncode in (0, 1), (args, ended.stderr)
