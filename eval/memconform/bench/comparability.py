@@ -40,6 +40,14 @@ def _require_same_queries(one: StoredRow, other: StoredRow) -> None:
     """Check rows that recorded every query: by their settings they asked the same ones."""
     is_complete = all(len(each.records) == each.row.queries for each in (one, other))
     unlike = sorted(one.records.keys() ^ other.records.keys()) if is_complete else []
+    if one.report.settings.shard != other.report.settings.shard:
+        shards = [each.report.settings.shard for each in (one, other)]
+        named = " and ".join("the whole" if each is None else each.label() for each in shards)
+        raise UsageError(
+            f"{one.address} and {other.address} are of {named}",
+            code="unlike_runs",
+            hint="join the shards with `memconform merge`, and compare what that writes",
+        )
     if unlike and one.report.settings.chosen_sha256 == other.report.settings.chosen_sha256:
         raise UsageError(
             f"{one.address} and {other.address} have different queries, such as {unlike[0]!r}, but"

@@ -178,9 +178,15 @@ def merge_benches(
     header = BenchJournalHeader(run_id=run_id, settings=settings, systems=parts[0].header.systems)
     journal = JournalFile(folder.journal, header)
     try:
+        seen: set[tuple[str, str, str]] = set()
         try:
             for part in parts:
                 for record in _records(part):
+                    if isinstance(record, QueryRecord):
+                        if record.key in seen:
+                            fault = f"query {record.query!r} of {record.system} is there twice"
+                            raise _unreadable(part.folder / "result.json", fault)
+                        seen.add(record.key)
                     builder.add(record)
                     journal.append(record)
                 for system in part.report.systems:

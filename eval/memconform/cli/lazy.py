@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import click
 
 from memconform.cli.commands import Group
-from memconform.errors import ExitCode, limit_error, missing_extra, nearest
+from memconform.errors import ExitCode, UsageError, limit_error, missing_extra, nearest
 
 _MODULES = {
     "bench": ("rank_bm25",),
@@ -95,6 +95,12 @@ def carry_out(reference: str, options: object, *, extra: str | None = None) -> E
             spread = resolve_name("memconform.cli.spread.execution:SpreadOptions")
         options = spread(reference, options, click.get_current_context())
         reference = "spread.execution:spread"
+    elif hasattr(options, "executor") and getattr(options, "shards", None) is not None:
+        raise UsageError(
+            "--shards is for --executor",
+            code="bad_option",
+            hint="--shard I/N does one of N shards; memconform plan --shards N shows them all",
+        )
     with _without_garbage_collection():
         if extra is not None:
             require_extra(extra)

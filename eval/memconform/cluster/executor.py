@@ -7,8 +7,9 @@ lost. Here is what it cannot know: which failures are those of a machine, and wh
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +47,15 @@ _AGAIN: Final = (int(ExitCode.DAEMON), int(ExitCode.BUDGET))
 """How a shard ends that has not measured everything; the next command does it again."""
 
 
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @asynccontextmanager
 async def connected(address: ClusterAddress) -> AsyncIterator[Client]:
     """A client of the cluster; workers of this machine are started, and ended with it.
@@ -55,19 +65,19 @@ async def connected(address: ClusterAddress) -> AsyncIterator[Client]:
     """
     if address.is_local:
         with temporary_folder("memconform-dask-") as folder:
-            async with (
-                LocalCluster(
+            with _interrupts_ignored():
+                # Workers inherit it: a Ctrl-C in the terminal is this program's to handle.
+                cluster = await LocalCluster(
                     n_workers=address.workers,
                     threads_per_worker=1,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     memory_limit=0,
                     local_directory=str(folder),
                     silence_logs=50,
                     asynchronous=True,
-                ) as cluster,
-                Client(cluster, asynchronous=True) as client,
-            ):
+                )
+            async with cluster, Client(cluster, asynchronous=True) as client:
                 yield client
         return
     try:

@@ -198,10 +198,13 @@ def read_files(output: Path) -> dict[str, bytes]:
 
 
 def _files_of(output: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(output.rglob("*")):
-        inner = path.relative_to(output)
-        if path.is_file() and "state" not in inner.parts:
-            yield inner.as_posix(), path.read_bytes()
+    # Daemons change what lies below `state` while this looks; what vanishes is nothing of ours.
+    for folder, folders, names in os.walk(output):
+        folders[:] = sorted(name for name in folders if name != "state")
+        for name in sorted(names):
+            path = Path(folder, name)
+            with suppress(FileNotFoundError):
+                yield path.relative_to(output).as_posix(), path.read_bytes()
 
 
 def write_files(output: Path, files: Files) -> None:
@@ -233,16 +236,15 @@ def _unpacked(bundle: Bundle) -> Path:
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = parent / bundle.digest
     if not folder.is_dir():
-        with temporary_folder("memconform-inputs-") as made:
+        made = parent / f"{bundle.digest}.{os.getpid()}"
+        try:
             with tarfile.open(fileobj=io.BytesIO(bundle.archive)) as archive:
                 archive.extractall(made, filter="data")
-            beside = parent / f"{bundle.digest}.{os.getpid()}"
-            shutil.copytree(made, beside)
-        # Unless another worker of this machine was first.
-        try:
-            beside.rename(folder)
-        except OSError:
-            remove_folder(beside)
+            # Unless another worker of this machine was first.
+            with suppress(OSError):
+                made.rename(folder)
+        finally:
+            remove_folder(made)
     return folder
 
 

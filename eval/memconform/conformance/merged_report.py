@@ -113,6 +113,7 @@ def merge_reports(
         The report, its folder, and which cases it has, in words.
 
     Raises:
+        UsageError: if two parts have the same case (`result_unreadable`).
         ResultsError: if the report cannot be written.
     """
     started = datetime.now(UTC)
@@ -123,6 +124,12 @@ def merge_reports(
         for each in sharded
         for case, place in zip(each.cases, each.shard.places or (), strict=True)
     }
+    if len(places) < sum(len(each.cases) for each in sharded):
+        raise UsageError(
+            f"{', '.join(part.name for part in parts)} have cases in common",
+            code="result_unreadable",
+            hint=f"give each {REPORT} as `conform` wrote it",
+        )
     known = [KnownFailure.model_validate(entry) for entry in sharded[0].known]
     complete = shard is None and sharded[0].complete
     sdks = []

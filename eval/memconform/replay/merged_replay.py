@@ -144,7 +144,17 @@ def _in_order(parts: Sequence[ReplayPart]) -> list[LmeQuestion]:
                 excerpt=f"{len(part.result.questions)} questions at {len(places)} places",
             )
         placed += zip(places, part.result.questions, strict=True)
-    return [row for _, row in sorted(placed, key=lambda each: each[0])]
+    rows = [row for _, row in sorted(placed, key=lambda each: each[0])]
+    ids = [row.id for row in rows]
+    if len(set(ids)) < len(ids):
+        twice = next(each for each in ids if ids.count(each) > 1)
+        raise UsageError(
+            f"the parts of {parts[0].result.sdk} contradict each other",
+            code="result_unreadable",
+            hint="give each result-<sdk>.json as `lme run` or `lme tri` wrote it",
+            excerpt=f"question {twice!r} is there twice",
+        )
+    return rows
 
 
 def _incidents(parts: Sequence[ReplayPart]) -> list[Incident]:

@@ -172,6 +172,7 @@ def _title(report: BenchReport) -> str:
         f" {plural(source.items, 'item', spec=',')} in"
         f" {plural(source.haystacks, 'haystack', spec=',')}, {report.settings.index} index"
         + "".join(f"; {transformation}" for transformation in source.made)
+        + (f"; {report.settings.shard.label()}" if report.settings.shard else "")
     )
 
 

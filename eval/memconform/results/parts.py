@@ -7,10 +7,10 @@ from typing import Protocol
 
 from memconform.datasets.sharding import ShardRecord, join_shards
 from memconform.errors import NothingSelectedError, UsageError
-from memconform.storage.folders import find_result
+from memconform.storage.folders import JOURNAL, find_result
 from memconform.storage.journal import differences
 from memconform.storage.provenance import PartOrigin
-from memconform.storage.result_file import WRITERS, schema_name, schema_of
+from memconform.storage.result_file import WRITERS, run_id_of, schema_name, schema_of
 
 _READERS: Mapping[str, str] = {
     "result": "runs.merged_run:RunPart.read_result",
@@ -96,7 +96,7 @@ def join_parts(parts: Sequence[Part], *, partial: bool = False) -> ShardRecord |
 def _files(reference: str, output: Path) -> Iterator[Path]:
     path = Path(reference)
     if not path.is_dir():
-        yield path if path.is_file() else find_result(output, reference)
+        yield _original(path) if path.is_file() else find_result(output, reference)
         return
     if direct := sorted(file for pattern in _FILES for file in path.glob(pattern)):
         yield from direct
@@ -112,6 +112,14 @@ def _files(reference: str, output: Path) -> Iterator[Path]:
             code="nothing_selected",
             hint="make parts with --shard 1/N to N/N, and give their folders",
         )
+
+
+def _original(path: Path) -> Path:
+    """The result of a run whose copy, `<date>/<sdk>.json`, is given; the file itself otherwise."""
+    if _kind(path) == "result" and not path.with_name(JOURNAL).exists():
+        original = path.parents[1] / "runs" / (run_id_of(path) or "") / "result.json"
+        return original if original.is_file() else path
+    return path
 
 
 def _kind(path: Path) -> str:

@@ -1,7 +1,7 @@
 """One run of an SDK, joined from runs of its shards."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,16 +117,22 @@ class RunPart:
         """Each question with its place in the whole.
 
         Raises:
-            UsageError: if there are others than the settings say (`result_unreadable`).
+            UsageError: if there are more or fewer than the settings say (`result_unreadable`).
         """
         places = (self.shard.places if self.shard else None) or []
         result = self.folder / "result.json"
+        count = 0
         try:
-            yield from zip(places, read_questions(result), strict=True)
+            for question in read_questions(result):
+                count += 1
+                if count <= len(places):
+                    yield places[count - 1], question
         except ValidationError as error:
             raise _unreadable(result, first_fault(error)) from error
         except (ValueError, OSError) as error:
             raise _unreadable(result, str(error)) from error
+        if count != len(places):
+            raise _unreadable(result, f"it has {count} of {len(places)} questions")
 
 
 def merge_runs(
@@ -177,10 +183,11 @@ def merge_runs(
     try:
         _copy_attempts(parts, journal)
         ordered = heapq.merge(*(part.questions() for part in parts), key=itemgetter(0))
+        questions = _distinct((question for _, question in ordered), parts)
         summary = builder.finish(
             folder,
             journal,
-            (question for _, question in ordered),
+            questions,
             _incident(parts),
             DaemonRecord(
                 name=first.summary.daemon.name,
@@ -202,6 +209,19 @@ def merge_runs(
         raise
     copy = folder.publish(started, first.summary.sdk)
     return RunFinished(summary, builder.highlights, folder.result, copy)
+
+
+def _distinct(
+    questions: Iterable[QuestionResult], parts: Sequence[RunPart]
+) -> Iterator[QuestionResult]:
+    """The questions; raises UsageError `result_unreadable` if one is there twice."""
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            names = ", ".join(part.name for part in parts)
+            raise _unreadable(Path(names), f"question {question.id!r} is there twice")
+        seen.add(question.id)
+        yield question
 
 
 def _provenance(parts: Sequence[RunPart], settings: Settings, command: Sequence[str]) -> Provenance:

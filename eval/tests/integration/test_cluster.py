@@ -193,8 +193,12 @@ def test_an_interrupted_command_continues_on_other_workers(
         # What was measured before the question that hangs is on this machine, as is another shard.
         wait_until(lambda: [*(workspace / "out").glob("shards/*/shard.json")])
         wait_until(lambda: _answered(workspace / "out") >= 1)
-        os.kill(process.pid, signal.SIGINT)
+        taken = installed(*command, *_LOCAL)
+        assert (taken.code, "output_in_use" in taken.err) == (2, True)
+        # As a terminal sends it: to all processes.
+        os.killpg(process.pid, signal.SIGINT)
         assert process.wait() == 130
+    assert "Traceback" not in (workspace / "output.txt").read_text()
     assert _processes(str(note)) == []
     (workspace / "go").touch()
     done = [

@@ -77,6 +77,12 @@ def test_the_shards_of_a_bench(
     # It is a result as any other: it can be compared with the whole one, and shown.
     again = memconform("diff", one, other)
     assert again.code == 0, again.err
+    # A shard says that it is one.
+    part = _only(workspace / parts[1])
+    refused = memconform("parity", part, other)
+    assert (refused.code, "are of shard 2 of 3 and the whole" in refused.err) == (2, True)
+    shown = memconform("report", part, "--format", "markdown", "-o", "-")
+    assert "is shard 2 of 3 alone" in shown.out
 
 
 def test_a_system_that_fails_in_a_shard_has_no_score_in_the_whole(
@@ -201,6 +207,7 @@ def test_the_shards_of_a_conformance_run(
         (("merge", "other.json", "--output", "out"), 2, "other.json"),
         (("merge", "parity.json", "--output", "out"), 2, "memconform parity"),
         (("run", "--sdk", "x", "--shard", "3/2"), 2, "3/2"),
+        (("run", "--sdk", "x", "--shards", "2"), 2, "--shards is for --executor"),
         (("run", "--sdk", "x", "--data", "smoke", "--shard", "1/21"), 2, "too_many_shards"),
     ],
 )

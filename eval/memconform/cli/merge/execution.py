@@ -28,7 +28,7 @@ from memconform.replay.merged_replay import ReplayPart, merge_parity, merge_repl
 from memconform.replay.records import LmeReport
 from memconform.reports.bench import show_bench
 from memconform.reports.conformance import conform_banner, show_findings
-from memconform.reports.lme import lme_lines, show_lme
+from memconform.reports.lme import lme_lines, lme_readme, show_lme
 from memconform.reports.machine import write_run_report
 from memconform.reports.rates import banner
 from memconform.reports.wmb import run_banner
@@ -36,6 +36,7 @@ from memconform.results.parts import Part, find_parts, join_parts
 from memconform.runs.events import RunFinished
 from memconform.runs.merged_run import RunPart, merge_runs
 from memconform.stats.paired_comparison import ParityVerdict
+from memconform.storage.sink import replacing
 
 _RESULTS = Path("results")
 """Where ids of runs are looked up, and the calibrations of judges."""
@@ -142,6 +143,10 @@ def _benches(options: MergeOptions, groups: Sequence[_Group], command: Sequence[
         if options.require_agreement:
             codes.append(agreement_code(report))
         show_bench(report, (), dropped=(), verbose=False, quiet=options.quiet)
+        for system in report.systems:
+            if system.incident is not None:
+                ended = f"{system.name}: {system.incident.code}: {system.incident.message}"
+                echo(Lines(ended), err=True)
         measured = sum(row.measured for row in report.rows)
         rows = f"{measured} of {plural(len(report.rows), 'row')} measured"
         echo(f"{report.suite}: {rows} -> {finished.result}", err=options.json_file == "-")
@@ -195,6 +200,10 @@ def _replays(options: MergeOptions, groups: Sequence[_Group], command: Sequence[
     codes += [ExitCode.FAILED] if parity and parity.verdict is ParityVerdict.DRIFT else []
     code = gravest(codes)
     finished = ReplayFinished(tuple(results), parity, folder, int(code))
+    notes = [f"Joined of {plural(len(folders), 'folder')}: {', '.join(map(str, folders))}."]
+    spent = sum(result.cost_accounting.total_usd for result in results)
+    with replacing(folder / "README.md") as target:
+        target.write_text(lme_readme(finished, notes, spent))
     show_lme(finished, quiet=options.quiet)
     to_stderr = options.json_file == "-"
     for line in (*lme_lines(finished), f"-> {folder}"):

@@ -1,9 +1,10 @@
 """Has the shards of a command done by a cluster, and joins their results."""
 
+import fcntl
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -112,9 +113,9 @@ def spread(given: SpreadOptions) -> ExitCode:
     folder = _folder(given)
     shards = _shards(given, address, folder / _PLAN)
     work = _Work(given, address, parts, folder, shards)
-    work.claim()
-    run_to_end(work.carry_out())
-    return work.join()
+    with work.claimed():
+        run_to_end(work.carry_out())
+        return work.join()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,31 @@ class _Work:
     def _plan(self) -> Path:
         return self.folder / _PLAN
 
-    def claim(self) -> None:
-        """Note what the folder has shards of.
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Note what the folder has shards of, and keep other processes from it.
 
         Raises:
-            UsageError: if it has those of another command line (`resume_mismatch`).
+            UsageError: if it has those of another command line (`resume_mismatch`), or another
+                process uses it (`output_in_use`).
         """
+        self._plan.parent.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".shards.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(
+                    f"{self.folder} is in use by another command",
+                    code="output_in_use",
+                    hint="wait for its end, or give another --output",
+                ) from error
+            self._claim()
+            try:
+                yield
+            finally:
+                Path(lock.name).unlink(missing_ok=True)
+
+    def _claim(self) -> None:
         words = [
             word for part in self.parts if part.flag not in _OF_THE_WHOLE for word in part.words
         ]
@@ -152,7 +172,6 @@ class _Work:
                 hint="give another --output, or the same command and --shards as before; delete the"
                 " folder to begin anew",
             )
-        self._plan.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._plan) as target:
             target.write_json(mine)
 

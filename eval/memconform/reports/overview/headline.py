@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from memconform.bench.records import BenchReport
 from memconform.conformance.mutation.results import Fate, MutationReport
 from memconform.conformance.results import ConformReport, Result, SdkResult
+from memconform.datasets.sharding import ShardRecord
 from memconform.errors import ExitCode
 from memconform.fuzzing.results import FuzzReport
 from memconform.load.records import LoadReport
@@ -178,6 +179,10 @@ def _of_run(group: RunGroup, run: LoadedRun) -> Iterator[Statement]:
             f" ({missing_questions(summary.counts)})",
             fragment("questions", g=group.key, sdk=run.name, status="unmeasured"),
         )
+    if shard := summary.provenance.settings.get("shard"):
+        label = ShardRecord.model_validate(shard).label()
+        text = f"{run.name} on {group.name} is {label} alone, which decides no floor"
+        yield Statement(Grade.UNKNOWN, text, link)
     missed = [floor for floor in summary.floors if is_missed(floor) and summary.incident is None]
     for floor in missed:
         tag = f" of tag {floor.tag}" if floor.tag else ""
@@ -349,6 +354,9 @@ def _load(report: LoadReport) -> Iterator[Statement]:
 def _bench(report: BenchReport) -> Iterator[Statement]:
     missing = [row for row in report.rows if not row.measured]
     figure = "" if missing else primary_figure(report)
+    if (shard := report.settings.shard) is not None:
+        text = f"the bench of {report.suite} is {shard.label()} alone"
+        yield Statement(Grade.UNKNOWN, text, "/benches", figure=figure)
     for row in missing:
         name = f"{row.system} {row.strategy}".strip()
         reason = f": {row.why[0]}" if row.why else ""

@@ -17,6 +17,8 @@ from memconform.datasets.selection import Selection, select
 from memconform.datasets.sharding import Shard
 from memconform.errors import UsageError
 from memconform.ingest.records import IndexVerified
+from memconform.reports.overview.headline import statements
+from memconform.reports.overview.overview import Overview
 from memconform.results.loaded_runs import read_run
 from memconform.results.parts import find_parts, join_parts
 from memconform.runs.journal import Journal, read_attempts
@@ -218,6 +220,34 @@ def test_a_result_that_lost_a_question_is_refused(shards: Sequence[Path], tmp_pa
         _merge([*shards[:2], other], tmp_path / "merged")
     assert caught.value.code == "result_unreadable"
     assert list((tmp_path / "merged" / "runs").iterdir()) == []
+
+
+def test_a_question_of_another_shard_is_refused(shards: Sequence[Path], tmp_path: Path) -> None:
+    """The one whose place it took was not measured, and counted as passed."""
+    other = tmp_path / "other"
+    shutil.copytree(shards[2], other)
+    texts = [(part / "result.json").read_text().splitlines(keepends=True) for part in shards]
+    first = texts[0].index(' "questions": [\n') + 1
+    texts[2][first] = texts[0][first]
+    (other / "result.json").write_text("".join(texts[2]))
+    with pytest.raises(UsageError) as caught:
+        _merge([*shards[:2], other], tmp_path / "merged")
+    assert caught.value.code == "result_unreadable"
+    assert "is there twice" in caught.value.excerpt
+
+
+def test_the_copy_of_a_result_is_the_result(shards: Sequence[Path], tmp_path: Path) -> None:
+    """`run` prints the path of the copy, which has no journal beside it."""
+    copies = [next(part.parents[1].glob("2*/hostile.json")) for part in shards]
+    merged = _merge(copies, tmp_path / "merged")
+    assert json.loads((merged / "result.json").read_text())["total"] == QUESTIONS
+
+
+def test_a_report_says_that_a_shard_is_one(shards: Sequence[Path]) -> None:
+    with Overview.load([str(shards[1] / "result.json")], [], shards[1]) as overview:
+        overview.read_questions(lambda *_: None)
+        texts = [each.text for each in statements(overview)]
+    assert any("is shard 2 of 3 alone, which decides no floor" in text for text in texts)
 
 
 def test_an_incident_of_a_shard_leaves_the_whole_without_a_rate(

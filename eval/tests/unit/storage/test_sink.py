@@ -39,6 +39,7 @@ _OTHERS = {
     "replay/manifest.py": "an empty file that is locked while a replay runs",
     "conformance/mutation/mutant_runner.py": "a mutation, and a copy of sources to be patched",
     "conformance/fixture.py": "a document that no brain may reach",
+    "cli/spread/execution.py": "an empty file that is locked while a cluster works",
     "cluster/bundle.py": "an archive in memory, of files that workers read",
     "daemons/limits.py": "nothing, into a folder that is tried",
 }
