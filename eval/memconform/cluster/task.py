@@ -34,6 +34,11 @@ RUNS: Final = "runs"
 """Folder of the runs in a results folder."""
 
 _PREFIX: Final = "memconform-shard-"
+# Not `-m`: the working folder must not be searched for modules.
+_PROGRAM: Final = (
+    *(sys.executable, "-P", "-c"),
+    "import sys; sys.argv[0] = 'memconform'; from memconform.cli.start import main; main()",
+)
 _POLL_SECONDS: Final = 1.0
 _SHARE: Final = 0.05
 """The share of the time that keeping the progress may take: a journal grows, and is sent whole."""
@@ -151,9 +156,8 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
     command += ["--shard", task.shard, "--output", str(output)]
     if task.continues_by_flag and (run := _last_run(output)) is not None:
         command += ["--resume", str(run)]
-    program = "from memconform.cli.start import main; main()"
     process = await DaemonProcess.start(
-        [sys.executable, "-c", program, *command],
+        [*_PROGRAM, *command],
         env=os.environ,
         cwd=folder if task.folder is None else Path(task.folder),
         log=log,
