@@ -1,12 +1,11 @@
 """One bench, joined from benches of its shards."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from memconform.bench.events import BenchFinished
 from memconform.bench.journal import read_indexes
@@ -21,14 +20,12 @@ from memconform.bench.records import (
 )
 from memconform.bench.report_builder import BenchOutline, BenchReportBuilder, RowOutline
 from memconform.datasets.sharding import ShardRecord
-from memconform.errors import UsageError
 from memconform.ingest.records import IndexVerified
 from memconform.records import Incident
 from memconform.storage.folders import JOURNAL, RunFolder, new_run_id
 from memconform.storage.journal import JournalFile, read_header
 from memconform.storage.provenance import PartOrigin
-from memconform.storage.result_file import read_head, read_lines
-from memconform.validation_faults import first_fault
+from memconform.storage.result_file import read_head, read_lines, reading
 
 _OWN = ("behaviour", "ready_ms", "rss_peak_bytes", "cpu_seconds")
 """Fields of a system that are each session's own."""
@@ -49,12 +46,8 @@ class BenchPart:
         Raises:
             UsageError: if one is missing or damaged (`result_unreadable`, `journal_unreadable`).
         """
-        try:
+        with _reading(result):
             report = BenchReport.model_validate_json(read_head(result))
-        except ValidationError as error:
-            raise _unreadable(result, first_fault(error)) from error
-        except (ValueError, OSError) as error:
-            raise _unreadable(result, str(error)) from error
         header = read_header(result.with_name(JOURNAL), BenchJournalHeader)
         return cls(result.parent, report, header)
 
@@ -114,12 +107,8 @@ class BenchPart:
     def queries(self) -> Iterator[QueryRecord]:
         """Raises UsageError `result_unreadable` for a damaged one."""
         result = self.folder / "result.json"
-        try:
+        with _reading(result):
             yield from map(QueryRecord.model_validate_json, read_lines(result))
-        except ValidationError as error:
-            raise _unreadable(result, first_fault(error)) from error
-        except (ValueError, OSError) as error:
-            raise _unreadable(result, str(error)) from error
 
     def indexes(self) -> Iterator[IndexRecord]:
         """The indexes that were built; raises UsageError `journal_unreadable`."""
@@ -184,8 +173,9 @@ def merge_benches(
                 for record in _records(part):
                     if isinstance(record, QueryRecord):
                         if record.key in seen:
-                            fault = f"query {record.query!r} of {record.system} is there twice"
-                            raise _unreadable(part.folder / "result.json", fault)
+                            with _reading(part.folder / "result.json"):
+                                fault = f"another part has {record.query!r} of {record.system}, too"
+                                raise ValueError(fault)
                         seen.add(record.key)
                     builder.add(record)
                     journal.append(record)
@@ -253,10 +243,6 @@ def _errata(parts: Sequence[BenchPart]) -> ErrataReport | None:
     return reports[0].model_copy(update={**counts, "ceilings": []})
 
 
-def _unreadable(path: Path, excerpt: str) -> UsageError:
-    return UsageError(
-        f"{path} is not the whole result of a bench",
-        code="result_unreadable",
-        hint="give the bench's folder below results/runs, with all of its files",
-        excerpt=excerpt,
-    )
+def _reading(path: Path) -> AbstractContextManager[None]:
+    hint = "give the bench's folder below results/runs, with all of its files"
+    return reading(path, "the whole result of a bench", hint)

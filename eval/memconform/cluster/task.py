@@ -23,10 +23,10 @@ import psutil
 from distributed import Event, Variable
 
 from memconform import __version__
-from memconform.daemons.process import DaemonProcess
-from memconform.errors import ResultsError
+from memconform.daemons.process import PROGRAM, DaemonProcess
+from memconform.errors import MemconformError
 from memconform.printing.logs import configure_logs
-from memconform.storage.sink import write_whole
+from memconform.storage.sink import unwritable, write_whole
 from memconform.storage.temporary import remove_folder, temporary_folder
 from memconform.user_cache import cache_folder
 
@@ -34,11 +34,6 @@ RUNS: Final = "runs"
 """Folder of the runs in a results folder."""
 
 _PREFIX: Final = "memconform-shard-"
-# Not `-m`: the working folder must not be searched for modules.
-_PROGRAM: Final = (
-    *(sys.executable, "-P", "-c"),
-    "import sys; sys.argv[0] = 'memconform'; from memconform.cli.start import main; main()",
-)
 _POLL_SECONDS: Final = 1.0
 _SHARE: Final = 0.05
 """The share of the time that keeping the progress may take: a journal grows, and is sent whole."""
@@ -131,7 +126,7 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
         inputs = "" if bundle is None else str(_unpacked(bundle))
         with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
             result = asyncio.run(_measure(task, folder, inputs))  # noqa: TID251 - no terminal is here
-    except (OSError, ResultsError, ValueError) as error:
+    except (OSError, MemconformError, ValueError) as error:
         raise UnfitWorkerError(worker, str(error)) from error
     known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))
     if result.exit_code and known:
@@ -157,7 +152,7 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
     if task.continues_by_flag and (run := _last_run(output)) is not None:
         command += ["--resume", str(run)]
     process = await DaemonProcess.start(
-        [*_PROGRAM, *command],
+        [*PROGRAM, *command],
         env=os.environ,
         cwd=folder if task.folder is None else Path(task.folder),
         log=log,
@@ -215,8 +210,7 @@ def write_files(output: Path, files: Files) -> None:
     """Write files into a folder.
 
     Raises:
-        OSError: if a folder cannot be made.
-        ResultsError: if a file cannot be written (`results_unwritable`).
+        ResultsError: if one cannot be written (`results_unwritable`).
         ValueError: for a name that leads out of the folder: whoever reaches the scheduler can send
             one.
     """
@@ -224,7 +218,10 @@ def write_files(output: Path, files: Files) -> None:
         path = output / name
         if not path.resolve().is_relative_to(output.resolve()):
             raise ValueError(f"{name!r} is outside of {output}")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(path.parent, error) from error
         write_whole(path, content)
 
 

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.known_failures import KnownFailure, stale_causes
 from memconform.conformance.results import ConformReport, SdkResult, verdict
@@ -17,8 +15,8 @@ from memconform.errors import ExitCode, UsageError
 from memconform.storage.body_files import FOLDER as BODIES
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.storage.provenance import Origin, PartOrigin
+from memconform.storage.result_file import reading
 from memconform.storage.sink import copy_written
-from memconform.validation_faults import first_fault
 
 
 def case_digest(variants: Iterable[CaseVariant]) -> str:
@@ -40,16 +38,9 @@ class ConformPart:
     @classmethod
     def read_result(cls, path: Path) -> "ConformPart":
         """Read a `conform.json`; raises UsageError `result_unreadable`."""
-        try:
+        hint = f"give the run's folder below results/runs, or its {REPORT}"
+        with reading(path, "the report of memconform conform", hint):
             return cls(path.parent, ConformReport.model_validate_json(path.read_bytes()))
-        except (ValidationError, OSError) as error:
-            fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
-            raise UsageError(
-                f"{path} is not the report of memconform conform",
-                code="result_unreadable",
-                hint=f"give the run's folder below results/runs, or its {REPORT}",
-                excerpt=fault,
-            ) from error
 
     @property
     def name(self) -> str:

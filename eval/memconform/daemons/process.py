@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,15 @@ OUTPUT_BYTES = 1 << 20
 """The most bytes that `DaemonProcess.output` returns at a time."""
 
 _TAIL_BYTES = 16_384
+
+
+# Not `-m`: the working folder must not be searched for modules, which may be called as those of
+# the program are.
+PROGRAM = (
+    *(sys.executable, "-P", "-c"),
+    "import sys; sys.argv[0] = 'memconform'; from memconform.cli.start import main; main()",
+)
+"""What starts this program as a child, before its arguments."""
 
 
 class DaemonProcess:

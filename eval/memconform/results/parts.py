@@ -63,9 +63,8 @@ def find_parts(references: Iterable[str], output: Path) -> dict[str, list[Part]]
     """
     found: dict[Path, Part] = {}
     for reference in references:
-        for path in _files(reference, output):
-            if path.resolve() not in found:
-                found[path.resolve()] = _read(path)
+        for path, part in _parts(reference, output):
+            found.setdefault(path.resolve(), part)
     resumed = {origin.resumed_from for part in found.values() for origin in part.origins}
     parts: dict[str, list[Part]] = {}
     for part in found.values():
@@ -93,19 +92,21 @@ def join_parts(parts: Sequence[Part], *, partial: bool = False) -> ShardRecord |
     return joined
 
 
-def _files(reference: str, output: Path) -> Iterator[Path]:
+def _parts(reference: str, output: Path) -> Iterator[tuple[Path, Part]]:
+    """The results that a reference names, each with its path."""
     path = Path(reference)
     if not path.is_dir():
-        yield _original(path) if path.is_file() else find_result(output, reference)
+        file = _original(path) if path.is_file() else find_result(output, reference)
+        yield file, _read(file)
         return
     if direct := sorted(file for pattern in _FILES for file in path.glob(pattern)):
-        yield from direct
+        yield from ((file, _read(file)) for file in direct)
         return
     found = False
     for file in sorted(file for pattern in _FILES for file in path.rglob(pattern)):
-        if _kind(file) in _READERS and _read(file).shard is not None:
+        if _kind(file) in _READERS and (part := _read(file)).shard is not None:
             found = True
-            yield file
+            yield file, part
     if not found:
         raise NothingSelectedError(
             f"{path} has no result of a shard",

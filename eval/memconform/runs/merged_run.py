@@ -2,17 +2,15 @@
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from memconform.datasets.sharding import ShardRecord
-from memconform.errors import ExitCode, UsageError, gravest
+from memconform.errors import ExitCode, gravest
 from memconform.ingest.records import IndexVerified
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
@@ -32,8 +30,8 @@ from memconform.runs.stored_run import read_questions, read_summary
 from memconform.storage.folders import JOURNAL, RunFolder, new_run_id
 from memconform.storage.journal import read_header
 from memconform.storage.provenance import HostOrigin, PartOrigin
+from memconform.storage.result_file import reading
 from memconform.storage.sink import copy_written
-from memconform.validation_faults import first_fault
 
 if TYPE_CHECKING:
     from memconform.scoring.judge.calibration import Calibration
@@ -57,15 +55,10 @@ class RunPart:
                 (`result_unreadable`, `journal_unreadable`).
         """
         folder, journal = result.parent, result.with_name(JOURNAL)
-        if not (folder / "manifest.json").is_file():
-            # Without it, the floors are not known.
-            raise _unreadable(folder, "manifest.json is missing")
-        try:
+        with _reading(folder):
+            if not (folder / "manifest.json").is_file():
+                raise ValueError("manifest.json is missing, which has the floors")
             summary = read_summary(result)
-        except ValidationError as error:
-            raise _unreadable(result, first_fault(error)) from error
-        except (ValueError, OSError) as error:
-            raise _unreadable(result, str(error)) from error
         return cls(folder, summary, read_header(journal, Header), stored_floors(journal))
 
     @property
@@ -120,19 +113,14 @@ class RunPart:
             UsageError: if there are more or fewer than the settings say (`result_unreadable`).
         """
         places = (self.shard.places if self.shard else None) or []
-        result = self.folder / "result.json"
         count = 0
-        try:
-            for question in read_questions(result):
+        with _reading(self.folder):
+            for question in read_questions(self.folder / "result.json"):
                 count += 1
                 if count <= len(places):
                     yield places[count - 1], question
-        except ValidationError as error:
-            raise _unreadable(result, first_fault(error)) from error
-        except (ValueError, OSError) as error:
-            raise _unreadable(result, str(error)) from error
-        if count != len(places):
-            raise _unreadable(result, f"it has {count} of {len(places)} questions")
+            if count != len(places):
+                raise ValueError(f"it has {count} of {len(places)} questions")
 
 
 def merge_runs(
@@ -216,12 +204,12 @@ def _distinct(
 ) -> Iterator[QuestionResult]:
     """The questions; raises UsageError `result_unreadable` if one is there twice."""
     seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            names = ", ".join(part.name for part in parts)
-            raise _unreadable(Path(names), f"question {question.id!r} is there twice")
-        seen.add(question.id)
-        yield question
+    with _reading(", ".join(part.name for part in parts)):
+        for question in questions:
+            if question.id in seen:
+                raise ValueError(f"question {question.id!r} is there twice")
+            seen.add(question.id)
+            yield question
 
 
 def _provenance(parts: Sequence[RunPart], settings: Settings, command: Sequence[str]) -> Provenance:
@@ -300,10 +288,6 @@ def _upstream(parts: Sequence[RunPart]) -> UpstreamRecord | None:
     )
 
 
-def _unreadable(path: Path, excerpt: str) -> UsageError:
-    return UsageError(
-        f"{path} is not the whole result of a run",
-        code="result_unreadable",
-        hint="give the run's folder below results/runs, with all of its files",
-        excerpt=excerpt,
-    )
+def _reading(path: Path | str) -> AbstractContextManager[None]:
+    hint = "give the run's folder below results/runs, with all of its files"
+    return reading(Path(path), "the whole result of a run", hint)

@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.storage.sink import Masked, Sink, json_bytes
+from memconform.validation_faults import first_fault
 
 _QUESTIONS_BEGIN = ' "questions": [\n'
 _QUESTIONS_END = "]\n"
@@ -121,6 +124,24 @@ WRITERS: Final = {
     ),
 }
 """By the name of its schema: which command writes a file, and what reads it."""
+
+
+@contextmanager
+def reading(path: Path, what: str, hint: str) -> Iterator[None]:
+    """Raise UsageError `result_unreadable` if a file that is read in the block is not whole.
+
+    Args:
+        path: of the file.
+        what: it should be, for the message: `the whole result of a run`.
+        hint: what to give instead.
+    """
+    try:
+        yield
+    except (ValueError, OSError, RecursionError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
+        raise UsageError(
+            f"{path} is not {what}", code="result_unreadable", hint=hint, excerpt=fault
+        ) from error
 
 
 def require_result_of_run(*files: Path) -> None:

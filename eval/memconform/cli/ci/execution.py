@@ -7,7 +7,6 @@ import json
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,18 +15,13 @@ from memconform.cli.ci.command import CiOptions
 from memconform.cli.ci.release import checked_out
 from memconform.cli.ci.summary import StepOutcome, render_summary
 from memconform.cli.lazy import require_extra
+from memconform.daemons.process import PROGRAM
 from memconform.errors import ExitCode, MemconformError, UsageError, gravest
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 from memconform.storage.sink import replacing
 
-# Not `-m`: the folder of the repository must not be searched for modules, which may be called as
-# those of the program are.
-_PROGRAM = (
-    *(sys.executable, "-P", "-c"),
-    "import sys; sys.argv[0] = 'memconform'; from memconform.cli.start import main; main()",
-)
 _REPORTS = {
     "markdown": "results.md",
     "annotations": "annotations.txt",
@@ -198,7 +192,7 @@ class _Job:
         line = f"memconform {shlex.join(command)}"
         if shown:
             echo(f"$ {line}")
-        status, output = _call([*_PROGRAM, *command], shown=shown)
+        status, output = _call([*PROGRAM, *command], shown=shown)
         kept = output if verb == "doctor" else ""
         self.outcomes.append(StepOutcome(name, verb, line, _exit_code(status), kept))
 

@@ -94,7 +94,7 @@ def _runs(options: MergeOptions, groups: Sequence[_Group], command: Sequence[str
         comparison = RunComparison(
             alike, required=options.require_agreement, to_stderr=to_stderr, quiet=options.quiet
         )
-        run_to_end(_compared(comparison))
+        run_to_end(comparison.compare())
         comparison.show(())
         codes += comparison.exit_codes
         comparisons.append(comparison)
@@ -112,11 +112,6 @@ def _runs(options: MergeOptions, groups: Sequence[_Group], command: Sequence[str
                 parity=None if only is None else only.parity,
             )
     return code
-
-
-async def _compared(comparison: RunComparison) -> ExitCode:
-    await comparison.compare()
-    return ExitCode.OK
 
 
 def _alike(finished: Sequence[RunFinished]) -> Iterator[list[RunFinished]]:

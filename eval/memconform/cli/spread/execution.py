@@ -33,11 +33,11 @@ from memconform.printing.output import echo
 from memconform.storage.sink import replacing
 from memconform.storage.temporary import remove_folder
 
-_OF_THE_WHOLE = {
+_WHOLE_FLAGS = {
     *("--executor", "--shards", "--output", "--json", "--quiet", "--require-agreement"),
 }
 """Flags of the whole, which no shard has."""
-_ALONE = {
+_REFUSED_FLAGS = {
     "--resume": "the same command with the same --output continues",
     "--shard": "--executor does all shards; --shards says how many",
     "--port": "workers of one machine would need the same one",
@@ -56,7 +56,13 @@ _OF_A_CLUSTER = 16
 _PLAN = Path("shards", "plan.json")
 _BUDGET = "--max-cost-usd"
 _MANIFESTS = ("sdk.toml", "system.toml")
-_MEASURED = (ExitCode.OK, ExitCode.FAILED, ExitCode.DAEMON, ExitCode.BUDGET, ExitCode.INCONCLUSIVE)
+_HAS_RESULT = (
+    ExitCode.OK,
+    ExitCode.FAILED,
+    ExitCode.DAEMON,
+    ExitCode.BUDGET,
+    ExitCode.INCONCLUSIVE,
+)
 """How a command ends that has a result."""
 
 
@@ -72,7 +78,7 @@ class SpreadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Word:
     """A word of the command line: a flag with its value, or a word by itself."""
 
     flag: str
@@ -98,7 +104,7 @@ def spread(given: SpreadOptions) -> ExitCode:
     request_headers(options.header)
     daemon_variables(getattr(options, "env", ()))
     parts = list(_parts(given.context))
-    alone = _ALONE
+    alone = _REFUSED_FLAGS
     if given.reference.startswith("wmb."):
         alone = alone | {"--answers": "answers.json is in the folder of the joined result"}
     for part in parts:
@@ -122,7 +128,7 @@ def spread(given: SpreadOptions) -> ExitCode:
 class _Work:
     given: SpreadOptions
     address: ClusterAddress
-    parts: Sequence[_Part]
+    parts: Sequence[_Word]
     folder: Path
     shards: Sequence[Shard]
 
@@ -160,7 +166,7 @@ class _Work:
 
     def _claim(self) -> None:
         words = [
-            word for part in self.parts if part.flag not in _OF_THE_WHOLE for word in part.words
+            word for part in self.parts if part.flag not in _WHOLE_FLAGS for word in part.words
         ]
         # Its digest: the words may be secret.
         digest = sha256(repr([*_verb(self.given.context), *words]).encode()).hexdigest()
@@ -175,7 +181,7 @@ class _Work:
         with replacing(self._plan) as target:
             target.write_json(mine)
 
-    async def carry_out(self) -> ExitCode:
+    async def carry_out(self) -> None:
         """Have the shards done."""
         cancel_on_signals()
         command, inputs = self._command()
@@ -200,13 +206,12 @@ class _Work:
         except BaseException:
             echo(f"  to continue: the same command with --output {self.folder}", err=True)
             raise
-        return ExitCode.OK
 
     def _command(self) -> tuple[tuple[str, ...], dict[str, Path]]:
         """The command of each shard, and the files that it names there by `{inputs}`."""
         words, inputs = list(_verb(self.given.context)), dict[str, Path]()
         for part in self.parts:
-            if part.flag in _OF_THE_WHOLE:
+            if part.flag in _WHOLE_FLAGS:
                 continue
             value = part.value
             if part.flag == _BUDGET and value is not None:
@@ -235,7 +240,7 @@ class _Work:
         folders = self._folders
         for shard in self.shards:
             code = folders.exit_code(shard)
-            if code not in _MEASURED:
+            if code not in _HAS_RESULT:
                 raise DaemonError(
                     f"shard {shard} ended with exit code {code}, and has no result",
                     code="shard_failed",
@@ -301,7 +306,7 @@ def _shards(given: SpreadOptions, address: ClusterAddress, plan: Path) -> list[S
     return [Shard(number, wanted) for number in range(1, wanted + 1)]
 
 
-def _parts(context: click.Context) -> Iterator[_Part]:
+def _parts(context: click.Context) -> Iterator[_Word]:
     """The words of the command line behind the verb."""
     options = {
         name: param
@@ -316,15 +321,15 @@ def _parts(context: click.Context) -> Iterator[_Part]:
             name, equals, value = word[:2], "=", word[2:]
         param = options.get(name)
         if param is None:
-            yield _Part("", (word,), word)
+            yield _Word("", (word,), word)
         elif param.is_flag or param.count:
-            yield _Part(param.opts[0], (word,), None)
+            yield _Word(param.opts[0], (word,), None)
         elif equals:
-            yield _Part(param.opts[0], (word,), value, is_path=_takes_path(param))
+            yield _Word(param.opts[0], (word,), value, is_path=_takes_path(param))
         else:
             following = next(words, "")
             words_of = (word, following)
-            yield _Part(param.opts[0], words_of, following, is_path=_takes_path(param))
+            yield _Word(param.opts[0], words_of, following, is_path=_takes_path(param))
 
 
 def _takes_path(param: click.Option) -> bool:
@@ -332,7 +337,7 @@ def _takes_path(param: click.Option) -> bool:
     return isinstance(param.type, click.Path) or param.opts[0] in ("--data", "--sdk", "--system")
 
 
-def _input(part: _Part) -> Path | None:
+def _input(part: _Word) -> Path | None:
     """The file or folder that a word names; None for any other word."""
     value = part.value or ""
     if not part.is_path or not value:

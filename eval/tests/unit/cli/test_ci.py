@@ -18,7 +18,7 @@ def test_a_step_that_is_killed_is_an_internal_error_and_prevents_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(execution, "_PROGRAM", (sys.executable, "-c", _CRASH))
+    monkeypatch.setattr(execution, "PROGRAM", (sys.executable, "-c", _CRASH))
     arguments = ["ci", "--step", "doctor", "--step", "conform", "--step", "run"]
     result = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert result.return_value is ExitCode.INTERNAL

@@ -25,6 +25,7 @@ from memconform.cluster.task import (
     write_files,
 )
 from memconform.datasets.sharding import Shard
+from memconform.errors import ResultsError
 
 _TASK = ShardTask(("run",), "1/2", "key", continues_by_flag=True, folder=None)
 
@@ -160,6 +161,12 @@ def test_no_file_is_written_outside_of_its_folder(tmp_path: Path, name: str) -> 
     with pytest.raises(ValueError, match="outside"):
         write_files(output, {name: b"x"})
     assert not (tmp_path / "evil.txt").exists()
+
+
+def test_a_folder_of_results_that_cannot_be_made_is_no_lost_scheduler(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_bytes(b"a file")
+    with pytest.raises(ResultsError, match="runs"):
+        write_files(tmp_path, {"runs/1/result.json": b"{}"})
 
 
 def test_a_bundle_is_unpacked_once_for_all_workers_of_a_machine(tmp_path: Path) -> None:
