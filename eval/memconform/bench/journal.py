@@ -105,7 +105,19 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
         hint="the benchmark, its options, the selection of queries, --index and -k must be the"
         " same",
     )
-    changed = [name for name in systems if header.systems.get(name, systems[name]) != systems[name]]
+    if header.systems and header.systems.keys().isdisjoint(systems):
+        # A system may join those of an interrupted bench, but not take the place of all of them.
+        before, now = ({"systems": ", ".join(each)} for each in (header.systems, systems))
+        require_same_settings(path, before, now, "give a system that the bench has measured")
+    records = (record for _, record in read_records(path, _reader()))
+    state = _resumed(record for record in records if record.system in systems)
+    # One of which nothing is taken over lacked a tool, or crashed, and may have been mended.
+    measured = {name for name, *_ in (*state.indexes, *state.queries)}
+    changed = [
+        name
+        for name in systems
+        if name in measured and header.systems.get(name, systems[name]) != systems[name]
+    ]
     if changed:
         raise UsageError(
             f"{', '.join(changed)}: not the same as in {path.parent}",
@@ -113,9 +125,4 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
             hint="its build, adapter, packages, upstream or variables have changed, so that rows"
             " would mix two systems; start a new bench, without --resume",
         )
-    if header.systems and header.systems.keys().isdisjoint(systems):
-        # A system may join those of an interrupted bench, but not take the place of all of them.
-        before, now = ({"systems": ", ".join(each)} for each in (header.systems, systems))
-        require_same_settings(path, before, now, "give a system that the bench has measured")
-    records = (record for _, record in read_records(path, _reader()))
-    return _resumed(record for record in records if record.system in systems)
+    return state

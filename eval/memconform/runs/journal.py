@@ -140,21 +140,10 @@ class Journal:
     def adopt(self, earlier: Path, *, reverify: bool = True) -> None:
         """Copy the measured attempts of another journal, and answers that still need a judgement.
 
-        Unmeasured attempts are repeated, so that an outage does not persist in every later result.
-        The other run has proven its index after the copied attempts; without `reverify`, compared
-        counts are sufficient.
-
         Raises:
             UsageError: as `read_attempts`.
         """
-        for records in read_attempts(earlier, strict=reverify):
-            if records.lacks_judgement:
-                # The mask may hide text that the judge must see.
-                if records.answer is not None and records.answer.redacted:
-                    continue
-                records.judgement = None
-            elif not records.measured:
-                continue
+        for records in adoptable_attempts(earlier, reverify=reverify):
             self.copy_attempt(records)
             if records.retrieval is not None:
                 self.adopted_modes.add(records.retrieval.mode)
@@ -247,6 +236,27 @@ def read_attempts(
         # Versions 1 and 2 wrote an attempt in one go: an incomplete one was being written.
         if attempt.judgement is not None or (attempt.answer is not None and attempt.question_id):
             yield proofs.apply(attempt)
+
+
+def adoptable_attempts(earlier: Path, *, reverify: bool = True) -> Iterator[AttemptRecords]:
+    """Yield the attempts of a run that another run takes over.
+
+    Unmeasured attempts are repeated, so that an outage does not persist in every later result.
+    The run has proven its index after these attempts; without `reverify`, compared counts are
+    sufficient.
+
+    Raises:
+        UsageError: as `read_attempts`.
+    """
+    for records in read_attempts(earlier, strict=reverify):
+        if records.lacks_judgement:
+            # The mask may hide text that the judge must see.
+            if records.answer is not None and records.answer.redacted:
+                continue
+            records.judgement = None
+        elif not records.measured:
+            continue
+        yield records
 
 
 _STATEMENTS = tuple(

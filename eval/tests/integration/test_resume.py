@@ -135,6 +135,27 @@ def test_resume_rejects_another_build(memconform: Call, scripted: Scripted, data
     assert "was made with other settings" in refused.err
 
 
+def test_a_run_that_lacked_a_tool_goes_on_once_it_is_there(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    """The tool is part of the build's digest: what had measured nothing counted as other settings,
+    and a shard of a worker without the tool, if that worker had been slow, as lost.
+    """
+    sdk, tool = scripted(), dataset.parent / "mytool"
+    sdk.write_text(f"requires = [{json.dumps(str(tool))}]\n" + sdk.read_text())
+    call = ("run", "--sdk", sdk, "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    lacking = memconform(*call)
+    assert (lacking.code, "toolchain_missing" in lacking.err) == (3, True)
+    [run] = _runs(lacking.folder)
+    tool.symlink_to("/bin/true")
+    again = memconform(*call, "--resume", run.name)
+    assert again.code == 0, again.err
+    # Now that it has measured something, another build of it is refused.
+    tool.unlink()
+    refused = memconform(*call, "--resume", _runs(lacking.folder)[-1].name)
+    assert (refused.code, "build_hash" in refused.err) == (2, True)
+
+
 def test_rejects_an_invalid_journal(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)

@@ -35,7 +35,7 @@ from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
 from memconform.measuring.scenarios import SCENARIOS
-from memconform.runs.journal import Header
+from memconform.runs.journal import Header, adoptable_attempts
 from memconform.runs.plan import Plan, Settings, read_floors
 from memconform.scoring.scorer import OpenScorer
 from memconform.storage.folders import find_journal
@@ -271,9 +271,15 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
         return None
     journal = find_journal(options.output, options.resume)
     header = read_header(journal, Header)
+    earlier = header.settings
+    if earlier.build_hash != settings.build_hash:
+        attempts = adoptable_attempts(journal, reverify=options.reverify)
+        if next(attempts, None) is None:
+            # Nothing of the other build is taken over: it lacked a tool, or crashed.
+            earlier = earlier.model_copy(update={"build_hash": settings.build_hash})
     require_same_settings(
         journal,
-        {"sdk": header.sdk} | header.settings.model_dump(mode="json"),
+        {"sdk": header.sdk} | earlier.model_dump(mode="json"),
         {"sdk": sdk} | settings.model_dump(mode="json"),
         hint="give the same flags as in its manifest.json; if the daemon's build or the dataset"
         " has changed, start a new run",

@@ -579,9 +579,22 @@ def test_a_bench_is_not_resumed_by_other_systems_alone(tmp_path: Path) -> None:
 def test_refuses_to_resume_a_bench_with_other_settings(
     tmp_path: Path, settings: dict[str, object], systems: dict[str, str], named: str
 ) -> None:
-    journal = _journal(tmp_path / "j", _record("q1"))
+    journal = _journal(tmp_path / "j", _INDEX, _record("q1"), _VERIFIED)
     with pytest.raises(UsageError, match=named):
         load_resume_state(journal, _SETTINGS.model_copy(update=settings), systems)
+
+
+def test_a_system_that_could_not_be_built_is_mended_and_joins_the_measured_ones(
+    tmp_path: Path,
+) -> None:
+    """Its build had another digest without the tool that it lacked: no resume took place."""
+    header = BenchJournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "1", "py": "none"})
+    # A search whose index was never verified is asked again, whatever the build.
+    unproven = _record("q1").model_copy(update={"system": "py"})
+    lines = [each.model_dump_json() for each in (header, _INDEX, _record("q1"), _VERIFIED, unproven)]
+    (tmp_path / "j").write_text("\n".join(lines) + "\n")
+    state = load_resume_state(tmp_path / "j", _SETTINGS, {"go": "1", "py": "mended"})
+    assert list(state.queries) == [("go", "bm25", "q1")]
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
