@@ -19,6 +19,7 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from memconform.cluster.address import ClusterAddress
+from memconform.cluster.relay import Answer, served_calls
 from memconform.cluster.task import (
     Bundle,
     Files,
@@ -28,6 +29,7 @@ from memconform.cluster.task import (
     is_journal,
     journals,
     measure,
+    shard_key,
     write_files,
 )
 from memconform.datasets.sharding import Shard
@@ -155,6 +157,7 @@ class ShardExecutor:
         make_task: Callable[[Shard, str], ShardTask],
         bundle: Bundle | None,
         *,
+        answer: Answer,
         originals: Mapping[str, str],
         report: Callable[[str], None],
     ) -> None:
@@ -162,8 +165,9 @@ class ShardExecutor:
         Args:
             address: of the cluster.
             folders: what came back, also of an earlier command.
-            make_task: makes the task of a shard, given the name of its progress.
+            make_task: makes the task of a shard, given the name of the run.
             bundle: the inputs; None if workers see the same files.
+            answer: answers the calls of the shards' commands.
             originals: by their names in the bundle, the paths that results should have of them.
             report: receives lines for the user.
         """
@@ -171,6 +175,7 @@ class ShardExecutor:
         self._folders = folders
         self._make_task = make_task
         self._bundle = bundle
+        self._answer = answer
         self._originals = originals
         self._report = report
         self._run = ""
@@ -220,7 +225,14 @@ class ShardExecutor:
         for shard in pending:
             progress[shard] = Variable(self._key(shard), client=client)
             await progress[shard].set(self._folders.journals(shard))
-        futures = {await self._submit(client, shard, bundle): shard for shard in pending}
+        async with served_calls(client, self._run, self._answer):
+            await self._shards(client, bundle, progress)
+
+    async def _shards(
+        self, client: Client, bundle: "Future[Any] | None", progress: dict[Shard, Variable]
+    ) -> None:
+        """Have shards done until each has ended."""
+        futures = {await self._submit(client, shard, bundle): shard for shard in progress}
         poll = asyncio.create_task(self._keep_progress(progress))
         done = as_completed(futures)
         try:
@@ -244,7 +256,7 @@ class ShardExecutor:
             await asyncio.gather(poll, return_exceptions=True)
 
     def _key(self, shard: Shard) -> str:
-        return f"memconform-{self._run}-{shard}"
+        return shard_key(self._run, shard)
 
     async def _submit(
         self, client: Client, shard: Shard, bundle: "Future[Any] | None"
@@ -263,7 +275,7 @@ class ShardExecutor:
                     hint="mend a worker, or start another one; the same command continues",
                     excerpt=reasons,
                 )
-        task = self._make_task(shard, self._key(shard))
+        task = self._make_task(shard, self._run)
         return client.submit(
             measure, task, bundle, key=f"{task.key}-{len(unfit)}", pure=False, workers=workers
         )

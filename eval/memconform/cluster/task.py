@@ -23,6 +23,7 @@ import psutil
 from distributed import Event, Variable
 
 from memconform import __version__
+from memconform.cluster.relay import relayed_calls
 from memconform.daemons.process import PROGRAM, DaemonProcess
 from memconform.errors import MemconformError
 from memconform.printing.logs import configure_logs
@@ -79,14 +80,26 @@ class ShardTask:
     command: tuple[str, ...]
     """The verb and its flags, without --shard and --output; `{inputs}` stands for the bundle."""
     shard: str
-    key: str
-    """The name of its progress and of the signal to stop, at the scheduler."""
+    run: str
+    """Of the command that has the shards done, until it loses the scheduler."""
     continues_by_flag: bool
     """Whether the command continues by --resume; otherwise by the same folder."""
     folder: str | None
     """The working folder; None for the worker's own."""
+    calls: str
+    """The variable that names the socket through which the command calls whoever has it done."""
     version: str = __version__
     python: str = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+    @property
+    def key(self) -> str:
+        """As `shard_key`."""
+        return shard_key(self.run, self.shard)
+
+
+def shard_key(run: str, shard: object) -> str:
+    """The name of a shard's progress and of the signal to stop it, at the scheduler."""
+    return f"memconform-{run}-{shard}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +141,10 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
             result = asyncio.run(_measure(task, folder, inputs))  # noqa: TID251 - no terminal is here
     except (OSError, MemconformError, ValueError) as error:
         raise UnfitWorkerError(worker, str(error)) from error
+    if result.exit_code and not result.log:
+        # Nothing fails without a word, unless there is no room for the word.
+        reason = f"the command ended with exit code {result.exit_code}, and could not say why"
+        raise UnfitWorkerError(worker, f"{reason}: is {tempfile.gettempdir()} full?")
     known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))
     if result.exit_code and known:
         raise UnfitWorkerError(worker, next(_of(known, result.log)))
@@ -151,13 +168,29 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
     command += ["--shard", task.shard, "--output", str(output)]
     if task.continues_by_flag and (run := _last_run(output)) is not None:
         command += ["--resume", str(run)]
-    process = await DaemonProcess.start(
-        [*PROGRAM, *command],
-        env=os.environ,
-        cwd=folder if task.folder is None else Path(task.folder),
-        log=log,
-    )
-    kept: Files = earlier
+    socket = folder / "calls"
+    async with relayed_calls(socket, task.run, task.key):
+        process = await DaemonProcess.start(
+            [*PROGRAM, *command],
+            env=os.environ | {task.calls: str(socket)},
+            cwd=folder if task.folder is None else Path(task.folder),
+            log=log,
+        )
+        how, stopped = await _waited(process, output, earlier, progress, stop)
+    status = _ENDED.fullmatch(how)
+    if status is None and not stopped:
+        # Such as for lack of memory; another machine may have more.
+        raise OSError(f"the command was {how}")
+    code = None if stopped or status is None else int(status[1])
+    return ShardResult(code, read_files(output), process.tail(), inputs)
+
+
+async def _waited(
+    process: DaemonProcess, output: Path, kept: Files, progress: Variable, stop: Event
+) -> tuple[str, bool]:
+    """Wait for the command's end, and keep what it journals; returns how it ended, and whether it
+    was stopped.
+    """
     stopped, due = False, 0.0
     try:
         ended = asyncio.ensure_future(process.wait())
@@ -170,15 +203,9 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
             if stop.is_set():
                 stopped = True
                 await process.stop()
-        how = ended.result()
+        return ended.result(), stopped
     finally:
         await process.stop()
-    status = _ENDED.fullmatch(how)
-    if status is None and not stopped:
-        # Such as for lack of memory; another machine may have more.
-        raise OSError(f"the command was {how}")
-    code = None if stopped or status is None else int(status[1])
-    return ShardResult(code, read_files(output), process.tail(), inputs)
 
 
 def is_journal(name: str) -> bool:

@@ -101,6 +101,17 @@ class ReplyCache:
             )
             return None
 
+    async def claim(self, key: str) -> CachedReply | None:
+        """As `read`; without a reply, others who share the cache may wait for the caller's.
+
+        Whoever claims calls `write` or `release`. On disk nobody waits: processes do not see what
+        others do.
+        """
+        return self.read(key)
+
+    def release(self, key: str) -> None:
+        """End a claim without a reply."""
+
     def write(self, key: str, reply: CachedReply) -> None:
         """Keep a reply; a cache that cannot be written warns once, for the reply is not lost.
 
@@ -148,7 +159,7 @@ class ReplyCache:
     def _file(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
 
-    def _warn(self, message: str, error: OSError | MemconformError) -> None:
+    def _warn(self, message: str, error: OSError | ValueError | MemconformError) -> None:
         if not self._warned:
             self._warned = True
             _log.warning(message, error=str(error))

@@ -10,7 +10,7 @@ from memconform.contract.strict_json import RepeatedKeyError, decode
 from memconform.contract.wire import JsonValue
 from memconform.datasets.reasoning_blocks import strip_reasoning
 from memconform.llm.accounting import Reply
-from memconform.llm.cache import ReplyCache
+from memconform.llm.cache import CachedReply, ReplyCache
 from memconform.llm.chat import REPAIR, ChatRequest, LlmError, Message, Usage
 from memconform.printing.logs import Logger
 from memconform.redaction import redact
@@ -46,13 +46,16 @@ class InvalidReplyError(LlmError):
 def cached_reply(
     cache: ReplyCache, key: str, parse: Callable[[str], _Value]
 ) -> Reply[_Value] | None:
-    """The reply that the cache has under `key`; None if there is none, or `parse` rejects it.
+    """The reply that the cache has under `key`; None if there is none, or `parse` rejects it."""
+    entry = cache.read(key)
+    return None if entry is None else usable_reply(entry, parse)
+
+
+def usable_reply(entry: CachedReply, parse: Callable[[str], _Value]) -> Reply[_Value] | None:
+    """A cached reply; None if `parse` rejects it.
 
     A rejected one was written by a version with other checks; it is asked for again.
     """
-    entry = cache.read(key)
-    if entry is None:
-        return None
     try:
         value = parse_text(without_reasoning(entry.text), parse)
     except ValueError as error:

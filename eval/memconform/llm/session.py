@@ -22,6 +22,7 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.http_hooks import track_transmission
+from memconform.llm.kept import open_cache
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices, require_priced
@@ -30,10 +31,10 @@ from memconform.llm.records import ModelSettings
 from memconform.llm.replies import (
     REASONING_STRIPPED,
     InvalidReplyError,
-    cached_reply,
     cut_fault,
     parse_text,
     repair_request,
+    usable_reply,
     without_reasoning,
 )
 from memconform.llm.settings import Endpoint, endpoint, service_settings
@@ -71,7 +72,7 @@ class LlmSession:
     ledger: Ledger
     policy: CallPolicy = field(default_factory=CallPolicy)
     prices: Prices = field(default_factory=Prices.load)
-    cache: ReplyCache = field(default_factory=ReplyCache)
+    cache: ReplyCache = field(default_factory=open_cache)
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     fake: Endpoint | None = None
     """Where the scripted upstream listens, if one was started."""
@@ -188,7 +189,9 @@ class Model:
             return await self._ask(request, parse, None)
         key = self.key(request, repetition)
         while True:
-            if (reply := cached_reply(self.cache, key, parse)) is not None:
+            # Where no call follows, nobody has to wait for it.
+            entry = self.cache.read(key) if use == "only" else await self.cache.claim(key)
+            if entry is not None and (reply := usable_reply(entry, parse)) is not None:
                 return reply
             if use == "only":
                 raise NotCachedError(
@@ -205,6 +208,9 @@ class Model:
         self.session.pending[key] = call
         try:
             return await call
+        except BaseException:
+            self.cache.release(key)
+            raise
         finally:
             call.cancel()
             if self.session.pending.get(key) is call:
@@ -341,7 +347,7 @@ class Model:
         price, spent = self.traits.price, reserved
         if usage is not None and price is not None:
             spent = price.cost(usage)
-            self.session.ledger.settle(reserved, spent)
+        self.session.ledger.settle(reserved, spent)
         cost.add(usage, spent)
 
     async def _reserve(self, amount: int) -> None:
@@ -353,7 +359,7 @@ class Model:
         session = self.session
         while True:
             try:
-                session.ledger.reserve(amount)
+                await session.ledger.acquire(amount)
             except BudgetSpentError:
                 if not session.reserved:
                     raise

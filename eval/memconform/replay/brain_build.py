@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from memconform.llm.accounting import CallTotals
-from memconform.llm.cache import ReplyCache
+from memconform.llm.kept import open_cache
 from memconform.llm.names import ModelName
 from memconform.llm.session import LlmSession
 from memconform.replay.documents import SharedBrain
@@ -51,7 +51,7 @@ async def make_brain(
             extraction = await extract(sessions.sessions.values(), model, workers, progress)
         contexts = Contexts()
         if key.context_prompt is not None:
-            cache = None if context_cache is None else ReplyCache(context_cache)
+            cache = None if context_cache is None else open_cache(context_cache)
             model = session.model(extractor, cache=cache)
             contexts = await situate(sessions.sessions.values(), extraction.facts, model, workers)
             extraction.facts = contexts.facts

@@ -2,20 +2,24 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 import psutil
 import pytest
+from distributed import Client
 
 from tests.conftest import Ended
-from tests.integration.lme_replay import write_sdk
+from tests.integration.lme_replay import BULK, MODEL, NO_FILTER, PRICED, write_sdk
+from tests.integration.scripted_llm import Service
+from tests.lme_data import write_dataset
 from tests.merged_results import comparable
 from tests.program import PROGRAM
 from tests.waiting import wait_until
@@ -113,32 +117,39 @@ class Cluster:
             "127.0.0.1:0",
         )
 
-    def start_worker(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
+    def start_worker(
+        self,
+        name: str,
+        *,
+        prefix: Sequence[str] = (),
+        flags: Sequence[str] = (),
+        **variables: str,
+    ) -> subprocess.Popen[bytes]:
         """Start a worker in a folder of its own."""
         folder = self._folder / name
         folder.mkdir()
-        flags: tuple[str, ...] = (
-            "--nthreads",
-            "1",
-            "--name",
-            name,
-            "--no-nanny",
-            "--dashboard-address",
-            "127.0.0.1:0",
-            "--host",
-            "127.0.0.1",
+        own = (
+            *("--nthreads", "1", "--name", name, "--no-nanny", "--host", "127.0.0.1"),
+            *("--dashboard-address", "127.0.0.1:0", "--local-directory", str(folder)),
+            *("--memory-limit", "0", "--death-timeout", "600"),
         )
-        flags += ("--local-directory", str(folder), "--memory-limit", "0", "--death-timeout", "600")
+        scheduler = f"tcp://127.0.0.1:{self.port}"
         return self._start(
-            "worker", f"tcp://127.0.0.1:{self.port}", *flags, folder=folder, **variables
+            "worker", scheduler, *own, *flags, prefix=prefix, folder=folder, **variables
         )
 
     def _start(
-        self, kind: str, *flags: str, folder: Path | None = None, **variables: str
+        self,
+        kind: str,
+        *flags: str,
+        prefix: Sequence[str] = (),
+        folder: Path | None = None,
+        **variables: str,
     ) -> subprocess.Popen[bytes]:
         program = Path(sys.executable).with_name("dask")
         return self._stack.enter_context(
             _started(
+                *prefix,
                 program,
                 kind,
                 *flags,
@@ -245,27 +256,71 @@ def test_a_scheduler_that_restarts(
     assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
 
 
-def test_a_worker_that_lacks_a_tool_or_the_disk_leaves_its_shards_to_others(
-    workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
+_ON_A_FULL_DISK = (
+    *("unshare", "--user", "--map-root-user", "--mount", "--", "sh", "-c"),
+    'mount -t tmpfs -o size=16k memory "$0" && exec "$@"',
+)
+
+
+@pytest.mark.parametrize("kind", ["tool", "disk", "version"])
+def test_a_worker_that_cannot_leaves_its_shards_to_others(
+    workspace: Path,
+    dataset: Path,
+    environment: dict[str, str],
+    cluster: Cluster,
+    installed: Call,
+    kind: str,
 ) -> None:
-    tools = workspace / "tools"
-    tools.mkdir()
-    (tools / "mytool").symlink_to("/bin/true")
-    sdk = write_sdk(workspace)
-    sdk.write_text('requires = ["mytool"]\n' + sdk.read_text())
-    path = f"{tools}{os.pathsep}{environment['PATH']}"
-    cluster.start_worker("poor")
+    sdk, here = write_sdk(workspace), workspace / "here"
+    here.mkdir()
+    fit: dict[str, str] = {}
+    if kind == "tool":
+        (here / "mytool").symlink_to("/bin/true")
+        sdk.write_text('requires = ["mytool"]\n' + sdk.read_text())
+        fit["PATH"] = f"{here}{os.pathsep}{environment['PATH']}"
+        cluster.start_worker("poor")
+    elif kind == "disk":
+        cluster.start_worker("poor", prefix=(*_ON_A_FULL_DISK, str(here)), TMPDIR=str(here))
+    else:
+        (here / "older.py").write_text("import memconform\nmemconform.__version__ = '0.0.1'\n")
+        cluster.start_worker("poor", flags=("--preload", str(here / "older.py")))
     command = _run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out")
     # With no other worker, the command ends and says why; what it has is kept.
     lacking = installed(*command)
     assert lacking.code == 3, lacking.err
     assert "no_fit_worker" in lacking.err
-    assert "toolchain_missing" in lacking.err
-    cluster.start_worker("rich", PATH=path)
+    why = {
+        "tool": "toolchain_missing: scripted needs 'mytool'",
+        # Whichever file was the first one that had no room.
+        "disk": "No space left on device|could not say why|disk_full|_unwritable",
+        "version": "it has memconform 0.0.1",
+    }
+    assert re.search(why[kind], lacking.err)
+    cluster.start_worker("rich", **fit)
     wait_until(lambda: "name: rich" in (workspace / "output.txt").read_text())
     again = installed(*command)
     assert again.code == 0, again.err
-    environment["PATH"] = path
+    environment |= fit
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
+def test_a_worker_that_is_drained_in_the_middle(
+    workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
+) -> None:
+    """A shard of a worker that is to leave goes on at another one."""
+    note = workspace / "asked.txt"
+    sdk = write_sdk(workspace, note=note, first=f"cd {workspace}; {_HANGS}")
+    cluster.start_worker("one")
+    command = _run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out")
+    with _started(PROGRAM, *command, folder=workspace, environment=environment) as process:
+        wait_until(lambda: _answered(workspace / "out") >= 1)
+        (workspace / "go").touch()
+        cluster.start_worker("two")
+        wait_until(lambda: "name: two" in (workspace / "output.txt").read_text())
+        with Client(f"tcp://127.0.0.1:{cluster.port}") as client:
+            client.retire_workers(names=["one"])
+        assert process.wait() == 0
+    assert _processes(str(note)) == []
     assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
 
 
@@ -334,6 +389,57 @@ def test_gates_are_those_of_the_whole(workspace: Path, dataset: Path, installed:
     assert (spread.code, whole.code) == (1, 1), spread.err
 
 
+def test_shards_share_one_budget_and_ask_a_judge_once(
+    workspace: Path,
+    dataset: Path,
+    cluster: Cluster,
+    installed: Call,
+    service: Service,
+    environment: dict[str, str],
+) -> None:
+    """Workers elsewhere have caches of their own, and had budgets of their own."""
+    service.says(
+        {"reason": "it is", "verdict": "correct", "score": 1}, usage={"input": 2_000, "output": 100}
+    )
+    for name in ("one", "two"):
+        cluster.start_worker(name, MEMCONFORM_CACHE=str(workspace / name / "cache"))
+    command = _run(write_sdk(workspace), dataset, "--scenario", "ask-basic", "--judge", MODEL)
+    command += ["--shards", "4", *cluster.flags, "--output", "out"]
+    # Of this shell alone.
+    environment["JB_EVAL_BUDGET_USD"] = "0.05"
+    spent = installed(*command)
+    assert spent.code == 6, spent.err
+    assert 0 < service.calls < 12
+    # With more money, the rest is asked, and nothing twice.
+    again = installed(*command, "--max-cost-usd", "0.2")
+    assert again.code == 0, again.err
+    assert service.calls == 12
+    assert [*(workspace / "cache" / "llm").glob("*/*.json")]
+    assert not (workspace / "one" / "cache" / "llm").exists()
+
+
+def test_shards_that_extract_from_the_same_sessions_pay_once(
+    workspace: Path,
+    cluster: Cluster,
+    installed: Call,
+    service: Service,
+    environment: dict[str, str],
+) -> None:
+    write_dataset(workspace / "lme.json", questions=4, sessions=3)
+    for name in ("one", "two"):
+        cluster.start_worker(name, MEMCONFORM_CACHE=str(workspace / name / "cache"))
+    command = [*("lme", "run"), *BULK, *PRICED, *NO_FILTER, "--ingest-mode", "replay"]
+    command += ["--no-reader", "--sdk", str(write_sdk(workspace))]
+    spread = installed(*command, "--shards", "2", *cluster.flags, "--output", "out")
+    assert spread.code == 0, spread.err
+    calls = service.calls
+    # One machine, with a cache of its own, makes as many.
+    environment["MEMCONFORM_CACHE"] = str(workspace / "other")
+    alone = installed(*command, "--output", "alone")
+    assert alone.code == 0, alone.err
+    assert 0 < calls == service.calls - calls
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -341,20 +447,8 @@ def test_gates_are_those_of_the_whole(workspace: Path, dataset: Path, installed:
         (("--executor", "dask:local?workers=0"), "neither dask://HOST:PORT"),
         (("--executor", "dask:local", "--shard", "1/2"), "--shard does not go together"),
         (("--executor", "dask:local", "--port", "8080"), "--port does not go together"),
-        (
-            (
-                "--executor",
-                "dask://127.0.0.1:1",
-                "--scenario",
-                "ask-basic",
-                "--judge",
-                "openai:gpt-4o",
-            ),
-            "paid_on_cluster",
-        ),
         (("--executor", "dask:local", "--shards", "13"), "too_many_shards"),
         (("--executor", "dask:local", "--html"), "--html does not go together"),
-        (("--executor", "dask://127.0.0.1:1", "--upstream", "real"), "paid_on_cluster"),
     ],
 )
 def test_what_cannot_be_spread(

@@ -10,6 +10,7 @@ from memconform.cli.lme.options import LmeOptions
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
+from memconform.llm.kept import open_cache
 from memconform.llm.names import ModelName
 from memconform.llm.session import LlmSession, Model
 from memconform.llm.settings import address, endpoint
@@ -86,7 +87,7 @@ def replay_models(options: LmeOptions) -> ReplayModels:
 
 
 def _cache(folder: Path | None) -> ReplyCache | None:
-    return None if folder is None else ReplyCache(folder)
+    return None if folder is None else open_cache(folder)
 
 
 def _judges(options: LmeOptions, env: Mapping[str, str]) -> tuple[ModelName, ...]:

@@ -2,9 +2,10 @@
 
 import fcntl
 import json
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,6 +28,9 @@ from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.datasets.sharding import Shard, deal
 from memconform.datasets.sources import find_data, known_sources
 from memconform.errors import DaemonError, ExitCode, UsageError
+from memconform.llm.budget import Ledger, read_budget
+from memconform.llm.keeper import Keeper
+from memconform.llm.kept import KEEPER_VARIABLE
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -114,8 +118,6 @@ def spread(given: SpreadOptions) -> ExitCode:
                 code="bad_option",
                 hint=f"omit {part.flag}",
             )
-    if not address.is_local:
-        _require_free(options)
     folder = _folder(given)
     shards = _shards(given, address, folder / _PLAN)
     work = _Work(given, address, parts, folder, shards)
@@ -166,7 +168,11 @@ class _Work:
 
     def _claim(self) -> None:
         words = [
-            word for part in self.parts if part.flag not in _WHOLE_FLAGS for word in part.words
+            word
+            for part in self.parts
+            # Whoever has spent the budget continues with a larger one.
+            if part.flag not in (*_WHOLE_FLAGS, _BUDGET)
+            for word in part.words
         ]
         # Its digest: the words may be secret.
         digest = sha256(repr([*_verb(self.given.context), *words]).encode()).hexdigest()
@@ -190,34 +196,49 @@ class _Work:
         here = str(working_folder()) if self.address.is_local else None
         flag = _resumes(self.given)
 
-        def make_task(shard: Shard, key: str) -> ShardTask:
-            return ShardTask(command, str(shard), key, continues_by_flag=flag, folder=here)
+        def make_task(shard: Shard, run: str) -> ShardTask:
+            return ShardTask(
+                command,
+                str(shard),
+                run,
+                continues_by_flag=flag,
+                folder=here,
+                calls=KEEPER_VARIABLE,
+            )
 
-        executor = ShardExecutor(
-            self.address,
-            self._folders,
-            make_task,
-            bundle,
-            originals={name: str(path.absolute()) for name, path in inputs.items()},
-            report=lambda line: echo(Lines(f"  {line}"), err=True),
-        )
-        try:
-            await executor.run(self.shards)
-        except BaseException:
-            echo(f"  to continue: the same command with --output {self.folder}", err=True)
-            raise
+        with closing(self._ledger()) as ledger:
+            contexts = getattr(self.given.options, "contextualise_cache_dir", None)
+            executor = ShardExecutor(
+                self.address,
+                self._folders,
+                make_task,
+                bundle,
+                answer=Keeper(ledger, contexts).answer,
+                originals={name: str(path.absolute()) for name, path in inputs.items()},
+                report=lambda line: echo(Lines(f"  {line}"), err=True),
+            )
+            try:
+                await executor.run(self.shards)
+            except BaseException:
+                echo(f"  to continue: the same command with --output {self.folder}", err=True)
+                raise
+
+    def _ledger(self) -> Ledger:
+        """What all shards spend, also those of an earlier command with this folder."""
+        shared = os.environ.get("MEMCONFORM_LEDGER")
+        return Ledger(file=None if shared else self._plan.with_name("ledger.sqlite"))
 
     def _command(self) -> tuple[tuple[str, ...], dict[str, Path]]:
         """The command of each shard, and the files that it names there by `{inputs}`."""
         words, inputs = list(_verb(self.given.context)), dict[str, Path]()
+        has_budget = any(_BUDGET in param.opts for param in self.given.context.command.params)
+        if has_budget and (budget := read_budget(None, os.environ)) is not None:
+            # A variable of this shell, and not of the workers; a flag follows, and wins.
+            words += [_BUDGET, str(budget)]
         for part in self.parts:
             if part.flag in _WHOLE_FLAGS:
                 continue
-            value = part.value
-            if part.flag == _BUDGET and value is not None:
-                # Together no more than was allowed.
-                words += [_BUDGET, str(float(value) / len(self.shards))]
-            elif not self.address.is_local and (path := _input(part)) is not None:
+            if not self.address.is_local and (path := _input(part)) is not None:
                 name = f"{len(inputs)}/{path.name}"
                 is_source = path.name in _MANIFESTS
                 inputs[name] = path.parent if is_source else path
@@ -340,7 +361,8 @@ def _takes_path(param: click.Option) -> bool:
 def _input(part: _Word) -> Path | None:
     """The file or folder that a word names; None for any other word."""
     value = part.value or ""
-    if not part.is_path or not value:
+    # What a cache has is kept here.
+    if not part.is_path or not value or part.flag == "--contextualise-cache-dir":
         return None
     if part.flag == "--sdk" and value in (known := known_sdks(working_folder())):
         return known[value]
@@ -350,29 +372,3 @@ def _input(part: _Word) -> Path | None:
     if path.is_dir() and part.flag in ("--sdk", "--system"):
         path /= f"{part.flag.removeprefix('--')}.toml"
     return path if path.exists() else None
-
-
-def _require_free(options: Any) -> None:  # noqa: ANN401 - options of any command
-    """Refuse what calls models that cost money: each worker would have a budget of its own.
-
-    Raises:
-        UsageError: `paid_on_cluster`.
-    """
-    named: Mapping[str, object] = {
-        "--upstream": "real" if getattr(options, "upstream", None) == "real" else None,
-        "--judge": getattr(options, "judge", None),
-        "--reader": getattr(options, "reader", None),
-        "--extract-model": getattr(options, "extract_model", None)
-        if getattr(options, "ingest_mode", "bulk") in ("replay", "agentic")
-        else None,
-    }
-    for flag, value in named.items():
-        models = [value] if isinstance(value, str) else list(value or ())  # type: ignore[call-overload]
-        if any(model and model != "fake" for model in models):
-            raise UsageError(
-                f"{flag} names a model that may cost money, and workers of a cluster share no"
-                " budget and no cache of replies",
-                code="paid_on_cluster",
-                hint="measure what is retrieved on the cluster, and score the result here; or use"
-                " dask:local",
-            )

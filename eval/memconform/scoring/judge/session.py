@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import UsageError
-from memconform.llm.budget import Ledger
+from memconform.llm.kept import open_ledger
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.session import CallPolicy, LlmSession
@@ -99,7 +99,7 @@ async def open_session(
             upstream = await stack.enter_async_context(scripted_upstream(folder, run_id))
             fake = Endpoint(f"{upstream.base_url}/v1", "fake", temporary=True)
         session = LlmSession(
-            Ledger(spec.budget_usd, ledger),
+            open_ledger(spec.budget_usd, ledger),
             policy=spec.policy,
             prices=Prices.load(spec.prices),
             env=env,

@@ -591,7 +591,9 @@ def test_a_system_that_could_not_be_built_is_mended_and_joins_the_measured_ones(
     header = BenchJournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "1", "py": "none"})
     # A search whose index was never verified is asked again, whatever the build.
     unproven = _record("q1").model_copy(update={"system": "py"})
-    lines = [each.model_dump_json() for each in (header, _INDEX, _record("q1"), _VERIFIED, unproven)]
+    lines = [
+        each.model_dump_json() for each in (header, _INDEX, _record("q1"), _VERIFIED, unproven)
+    ]
     (tmp_path / "j").write_text("\n".join(lines) + "\n")
     state = load_resume_state(tmp_path / "j", _SETTINGS, {"go": "1", "py": "mended"})
     assert list(state.queries) == [("go", "bm25", "q1")]

@@ -4,6 +4,7 @@ import io
 import os
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,11 @@ from memconform.cluster.task import (
 from memconform.datasets.sharding import Shard
 from memconform.errors import ResultsError
 
-_TASK = ShardTask(("run",), "1/2", "key", continues_by_flag=True, folder=None)
+_TASK = ShardTask(("run",), "1/2", "r", continues_by_flag=True, folder=None, calls="CALLS")
+
+
+async def _answer(line: bytes) -> bytes:
+    return line
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +63,13 @@ def test_what_is_no_address(text: str) -> None:
         ClusterAddress.parse(text)
 
 
-@pytest.mark.parametrize("field", ["version", "python"])
-def test_a_worker_of_another_version_refuses(field: str) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [replace(_TASK, version="9.9"), replace(_TASK, python="9.9")],
+    ids=["memconform", "python"],
+)
+def test_a_worker_of_another_version_refuses(other: ShardTask) -> None:
     """Its figures would be another program's; another worker may have the same one."""
-    other = ShardTask(
-        _TASK.command, _TASK.shard, _TASK.key, continues_by_flag=True, folder=None, **{field: "9.9"}
-    )
     with pytest.raises(UnfitWorkerError) as refused:
         measure(other, None)
     assert refused.value.worker == "tcp://w:1"
@@ -83,6 +89,8 @@ def test_a_worker_without_room_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     ("code", "log", "whose"),
     [
         (70, "journal_unwritable: /x: No space left\n  try: check free space", "machine"),
+        # Its log had no room either.
+        (70, "", "machine"),
         (3, "  building go\ntoolchain_missing: go needs 'go'", "machine"),
         (3, "daemon_died: the daemon died", "daemon"),
         (2, "dataset_invalid: line 3", "data"),
@@ -220,6 +228,7 @@ def test_results_name_the_files_of_this_machine(tmp_path: Path) -> None:
         ShardFolders(tmp_path, 1),
         lambda *_: _TASK,
         None,
+        answer=_answer,
         originals={"0/d.jsonl": '/data/"my" d.jsonl'},
         report=lambda _: None,
     )

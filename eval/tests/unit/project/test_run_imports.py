@@ -61,7 +61,7 @@ _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.load.execution": (169, _MEASURING),
     "cli.doctor.execution": (171, _MEASURING | {"reports"}),
     "cli.judge.execution": (178, _MEASURING - {"results"}),
-    "cli.score.answers": (239, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
+    "cli.score.answers": (240, {"conformance", "fuzzing", "oracle", "replay", "upstream"}),
     "cli.bench.execution": (250, _AUTHORS | {"conformance", "fuzzing", "oracle", "replay"}),
     "cli.datasets.command": (92, _AUTHORS | {"llm"}),
     "cli.lme.execution": (291, {"conformance", "fuzzing", "oracle"}),
