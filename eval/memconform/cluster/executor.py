@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -183,6 +184,11 @@ class ShardExecutor:
         """Held while a shard's folder is written: what is polled is older than its result."""
         self._unfit: dict[Shard, dict[str, str]] = {}
         """By shard, workers that cannot do it, and why."""
+        self._bound: dict[Shard, tuple[Future[Any], frozenset[str]]] = {}
+        """By shard, the workers that it was given to because others cannot do it."""
+        self._unbound = set[Shard]()
+        """Shards whose future was cancelled because none of those workers is left."""
+        self._submitted = count()
 
     async def run(self, shards: Sequence[Shard]) -> None:
         """Have shards done; each that ends is kept at once.
@@ -195,19 +201,23 @@ class ShardExecutor:
         """
         for shard in shards:
             self._folders.reopen(shard)
-        for _ in range(_RESTARTS):
+        left, restarts = len(shards), 0
+        while restarts < _RESTARTS:
             pending = [shard for shard in shards if self._folders.exit_code(shard) is None]
             if not pending:
                 return
+            if len(pending) < left:
+                left, restarts = len(pending), 0
             try:
                 async with connected(self._address) as client:
                     await self._session(client, pending)
             except _LOST as error:
-                self._report(f"the scheduler is lost: {error}; trying again")
+                self._report(f"the scheduler, or what it had, is lost: {error}; trying again")
+                restarts += 1
             else:
                 return
         raise DaemonError(
-            f"the scheduler was lost {_RESTARTS} times",
+            f"the scheduler was lost {_RESTARTS} times, and no shard ended in between",
             code="cluster_unreachable",
             hint="what was measured is kept; the same command continues",
         )
@@ -217,8 +227,9 @@ class ShardExecutor:
         self._run = secrets.token_hex(4)
         bundle = None
         if self._bundle is not None:
-            # Once to each worker that needs it, whatever the number of its shards.
-            bundle = await client.scatter(self._bundle, hash=False)
+            # Once to each worker, whatever the number of its shards. To all: with the only one that
+            # has it the scheduler would lose all shards, too.
+            bundle = await client.scatter(self._bundle, hash=False, broadcast=True)
         if not await client.nthreads():
             self._report("the cluster has no worker yet; waiting for one")
         progress: dict[Shard, Variable] = {}
@@ -233,7 +244,7 @@ class ShardExecutor:
     ) -> None:
         """Have shards done until each has ended."""
         futures = {await self._submit(client, shard, bundle): shard for shard in progress}
-        poll = asyncio.create_task(self._keep_progress(progress))
+        poll = asyncio.create_task(self._keep_progress(client, progress))
         done = as_completed(futures)
         try:
             async for future in done:
@@ -272,13 +283,16 @@ class ShardExecutor:
                 raise DaemonError(
                     f"no worker can do shard {shard}",
                     code="no_fit_worker",
-                    hint="mend a worker, or start another one; the same command continues",
+                    hint="mend a worker, or start another one; the same command continues, and"
+                    f" begins the shard anew without {self._folders.path(shard)}",
                     excerpt=reasons,
                 )
         task = self._make_task(shard, self._run)
-        return client.submit(
-            measure, task, bundle, key=f"{task.key}-{len(unfit)}", pure=False, workers=workers
-        )
+        key = f"{task.key}-{next(self._submitted)}"
+        future = client.submit(measure, task, bundle, key=key, pure=False, workers=workers)
+        if workers:
+            self._bound[shard] = (future, frozenset(workers))
+        return future
 
     async def _collect(
         self, client: Client, shard: Shard, future: "Future[Any]", bundle: "Future[Any] | None"
@@ -289,6 +303,11 @@ class ShardExecutor:
         except UnfitWorkerError as error:
             self._report(f"shard {shard} is done elsewhere than on {error.worker}: {error.reason}")
             self._unfit.setdefault(shard, {})[error.worker] = error.reason
+            return await self._submit(client, shard, bundle)
+        except FutureCancelledError:
+            if shard not in self._unbound:
+                raise
+            self._unbound.discard(shard)
             return await self._submit(client, shard, bundle)
         except KilledWorker as error:
             raise DaemonError(
@@ -314,14 +333,27 @@ class ShardExecutor:
             content = content.replace(there.encode(), here.encode())
         return content
 
-    async def _keep_progress(self, progress: dict[Shard, Variable]) -> None:
+    async def _keep_progress(self, client: Client, progress: dict[Shard, Variable]) -> None:
         while True:
             await asyncio.sleep(_POLL_SECONDS)
+            await self._unbind(client, progress)
             try:
                 await self._fetch(progress)
             except MemconformError as error:
                 self._report(f"what the workers have measured cannot be kept: {error.message}")
                 return
+
+    async def _unbind(self, client: Client, progress: Mapping[Shard, Variable]) -> None:
+        """Have shards given to new workers whose own ones have left."""
+        bound = {shard: self._bound[shard] for shard in progress if shard in self._bound}
+        if not bound:
+            return
+        known = set(await client.nthreads())
+        for shard, (future, workers) in bound.items():
+            if not workers & known and known - self._unfit[shard].keys():
+                self._unbound.add(shard)
+                del self._bound[shard]
+                await future.cancel()
 
     async def _fetch(self, progress: dict[Shard, Variable]) -> None:
         for shard, variable in list(progress.items()):

@@ -1,7 +1,7 @@
 """Carries calls of the commands on workers to the process that had them started, and its replies.
 
-Commands know a socket on their machine; from there to the other process they go through the
-scheduler, which is the only one that both can reach.
+Commands know a port of their machine and a secret, without which nobody is heard; from there to the
+other process calls go through the scheduler, which is the only one that both can reach.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from pathlib import Path
 
 from distributed import Client, Queue, get_client
 from distributed.comm.core import CommClosedError
@@ -17,7 +16,7 @@ from distributed.comm.core import CommClosedError
 Answer = Callable[[bytes], Awaitable[bytes]]
 """Makes the line of a reply of the line of a call."""
 
-_POLL_SECONDS = 5
+_LINE_BYTES = 1 << 26
 _END = -1
 """The number of the reply after which none follows."""
 
@@ -49,23 +48,28 @@ async def served_calls(client: Client, run: str, answer: Answer) -> AsyncIterato
 
 
 @asynccontextmanager
-async def relayed_calls(path: Path, run: str, shard: str) -> AsyncIterator[None]:
-    """Listen on a socket, whose calls are answered by the client of the cluster; on a worker."""
+async def relayed_calls(run: str, shard: str) -> AsyncIterator[str]:
+    """Have the calls of a command answered by the client of the cluster; on a worker.
+
+    Yields what the command must know: port and secret, joined by a colon. A call is a line that
+    begins with the secret and a space, and its reply a line.
+    """
     client = get_client()
     # What another worker, now lost, had asked for this shard is answered to nobody.
     name = f"{shard}-{secrets.token_hex(4)}"
     calls, replies = Queue(_calls(run), client=client), Queue(_replies(name), client=client)
     waiting: dict[int, asyncio.Future[bytes]] = {}
-    numbers = count()
+    numbers, secret = count(), secrets.token_urlsafe(24)
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = next(numbers)
         waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            line = await reader.readline()
-            await asyncio.to_thread(calls.put, (name, number, line))
-            writer.write(await waiting[number])
-        except (OSError, TimeoutError, CommClosedError):
+            given, _, line = (await reader.readline()).partition(b" ")
+            if secrets.compare_digest(given, secret.encode()):
+                await asyncio.to_thread(calls.put, (name, number, line))
+                writer.write(await waiting[number])
+        except (OSError, ValueError, TimeoutError, CommClosedError):
             # Whoever has called sees that the connection ends without a reply.
             pass
         finally:
@@ -76,19 +80,19 @@ async def relayed_calls(path: Path, run: str, shard: str) -> AsyncIterator[None]
         number = 0
         try:
             while number != _END:
-                with suppress(TimeoutError):
-                    number, line = await asyncio.to_thread(replies.get, _POLL_SECONDS)
-                    if (future := waiting.get(number)) is not None and not future.done():
-                        future.set_result(line)
+                # Without a time limit: Dask logs each that passes as an error.
+                number, line = await asyncio.to_thread(replies.get)
+                if (future := waiting.get(number)) is not None and not future.done():
+                    future.set_result(line)
         except (OSError, CommClosedError) as error:
             for future in waiting.values():
                 future.set_exception(ConnectionError(str(error)))
 
-    server = await asyncio.start_unix_server(relay, path, limit=1 << 26)
+    server = await asyncio.start_server(relay, "127.0.0.1", limit=_LINE_BYTES)
     distributing = asyncio.create_task(distribute())
     try:
         async with server:
-            yield
+            yield f"{server.sockets[0].getsockname()[1]}:{secret}"
     finally:
         with suppress(OSError, TimeoutError, CommClosedError):
             await asyncio.to_thread(replies.put, (_END, b""))

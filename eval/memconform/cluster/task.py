@@ -46,6 +46,8 @@ _OF_THE_WORKER: Final = frozenset(
         *("toolchain_missing", "build_failed", "build_unavailable", "cache_unwritable"),
         *("disk_full", "results_unwritable", "journal_unwritable", "out_of_memory"),
         *("too_many_files", "too_many_processes", "no_loopback"),
+        # Shards are of one command: what differs is the build, by the tools of this machine.
+        "resume_mismatch",
     }
 )
 """Codes of errors that say something of a machine, and nothing of what is measured."""
@@ -87,7 +89,7 @@ class ShardTask:
     folder: str | None
     """The working folder; None for the worker's own."""
     calls: str
-    """The variable that names the socket through which the command calls whoever has it done."""
+    """The variable that tells the command how to call whoever has it done."""
     version: str = __version__
     python: str = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -168,11 +170,10 @@ async def _measure(task: ShardTask, folder: Path, inputs: str) -> ShardResult:
     command += ["--shard", task.shard, "--output", str(output)]
     if task.continues_by_flag and (run := _last_run(output)) is not None:
         command += ["--resume", str(run)]
-    socket = folder / "calls"
-    async with relayed_calls(socket, task.run, task.key):
+    async with relayed_calls(task.run, task.key) as calls:
         process = await DaemonProcess.start(
             [*PROGRAM, *command],
-            env=os.environ | {task.calls: str(socket)},
+            env=os.environ | {task.calls: calls},
             cwd=folder if task.folder is None else Path(task.folder),
             log=log,
         )

@@ -1,7 +1,7 @@
 """Replies and money that another process keeps: for commands elsewhere which share both.
 
-It is asked through a socket, whose path MEMCONFORM_KEEPER names: a connection for each call, with a
-line of JSON there and one back.
+MEMCONFORM_KEEPER has its port on this machine and a secret, joined by a colon. Each call has a
+connection of its own: a line there, of the secret and JSON, and one of JSON back.
 """
 
 import asyncio
@@ -9,10 +9,11 @@ import json
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from memconform.errors import UsageError
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache
 from memconform.llm.chat import BudgetSpentError, LedgerError
@@ -21,6 +22,8 @@ from memconform.printing.logs import Logger
 _log = Logger()
 
 KEEPER_VARIABLE: Final = "MEMCONFORM_KEEPER"
+_HOST: Final = "127.0.0.1"
+_LINE_BYTES: Final = 1 << 26
 _SECONDS: Final = 600.0
 """Longer than a keeper makes anybody wait for another one's call."""
 
@@ -29,7 +32,20 @@ _SECONDS: Final = 600.0
 class KeeperSocket:
     """The way to the keeper; OSError and ValueError from any call mean that it is gone."""
 
-    path: str
+    port: int
+    secret: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the variable; raises UsageError `ledger_unusable` for any other text."""
+        port, colon, secret = text.partition(":")
+        if not (port.isdecimal() and 0 < int(port) < 1 << 16 and colon and secret):
+            raise UsageError(
+                f"{KEEPER_VARIABLE} does not name a keeper",
+                code="ledger_unusable",
+                hint=f"unset {KEEPER_VARIABLE}, which the program sets for its own children",
+            )
+        return cls(int(port), secret)
 
     def ask(self, operation: str, **fields: object) -> dict[str, Any]:
         """Ask, and wait for the reply."""
@@ -42,24 +58,26 @@ class KeeperSocket:
 
     async def ask_later(self, operation: str, **fields: object) -> dict[str, Any]:
         """As `ask`, without blocking the loop."""
-        reader, writer = await asyncio.open_unix_connection(self.path)
+        reader, writer = await asyncio.open_connection(_HOST, self.port, limit=_LINE_BYTES)
         try:
-            writer.write(_line(operation, fields))
+            writer.write(self._line(operation, fields))
             async with asyncio.timeout(_SECONDS):
                 return _reply(await reader.read())
         finally:
             writer.close()
 
     def _sent(self, operation: str, fields: Mapping[str, object]) -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX)
+        connection = socket.create_connection((_HOST, self.port), timeout=_SECONDS)
         try:
-            connection.settimeout(_SECONDS)
-            connection.connect(self.path)
-            connection.sendall(_line(operation, fields))
+            connection.sendall(self._line(operation, fields))
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _line(self, operation: str, fields: Mapping[str, object]) -> bytes:
+        call = json.dumps({"operation": operation, **fields})
+        return f"{self.secret} {call}\n".encode()
 
 
 class KeptCache(ReplyCache):
@@ -153,12 +171,8 @@ def open_cache(folder: Path | None = None) -> ReplyCache:
 
 
 def _keeper() -> KeeperSocket | None:
-    path = os.environ.get(KEEPER_VARIABLE)
-    return KeeperSocket(path) if path else None
-
-
-def _line(operation: str, fields: Mapping[str, object]) -> bytes:
-    return json.dumps({"operation": operation, **fields}).encode() + b"\n"
+    text = os.environ.get(KEEPER_VARIABLE)
+    return KeeperSocket.parse(text) if text else None
 
 
 def _reply(line: bytes) -> dict[str, Any]:

@@ -304,6 +304,32 @@ def test_a_worker_that_cannot_leaves_its_shards_to_others(
     assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
 
 
+def test_a_shard_whose_fit_workers_have_left_goes_to_a_new_one(
+    workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
+) -> None:
+    """It waited for ever for the workers that were there when another one could not do it."""
+    tools = workspace / "tools"
+    tools.mkdir()
+    (tools / "mytool").symlink_to("/bin/true")
+    fit = {"PATH": f"{tools}{os.pathsep}{environment['PATH']}"}
+    sdk = write_sdk(workspace, first=f"cd {workspace}; {_HANGS}")
+    sdk.write_text('requires = ["mytool"]\n' + sdk.read_text())
+    cluster.start_worker("poor")
+    rich = cluster.start_worker("rich", **fit)
+    wait_until(lambda: (workspace / "output.txt").read_text().count("Register worker") == 2)
+    command = _run(sdk, dataset, "--shards", "2", *cluster.flags, "--output", "out")
+    with _started(PROGRAM, *command, folder=workspace, environment=environment) as process:
+        wait_until(lambda: _answered(workspace / "out") >= 1)
+        cluster.start_worker("other", **fit)
+        wait_until(lambda: "name: other" in (workspace / "output.txt").read_text())
+        os.killpg(rich.pid, signal.SIGKILL)
+        rich.wait()
+        (workspace / "go").touch()
+        assert process.wait() == 0
+    environment |= fit
+    assert comparable(_only(workspace / "out")) == _whole(installed, workspace, sdk, dataset)
+
+
 def test_a_worker_that_is_drained_in_the_middle(
     workspace: Path, dataset: Path, environment: dict[str, str], cluster: Cluster, installed: Call
 ) -> None:

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from memconform.errors import UsageError
 from memconform.llm import keeper as keeping
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache
@@ -22,26 +25,32 @@ _REPLY = CachedReply("text", "model-1")
 @pytest.fixture(autouse=True)
 def _variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MEMCONFORM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(KEEPER_VARIABLE, str(tmp_path / "socket"))
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        monkeypatch.setenv(KEEPER_VARIABLE, f"{nobody.getsockname()[1]}:secret")
 
 
 @asynccontextmanager
-async def _kept(folder: Path, contexts: Path | None = None) -> AsyncIterator[Keeper]:
-    """A keeper behind a socket, as a worker has it."""
+async def _kept(contexts: Path | None = None) -> AsyncIterator[Keeper]:
+    """A keeper behind a port, as a worker has it."""
     keeper = Keeper(Ledger(), contexts)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await keeper.answer(await reader.readline()))
+        secret, _, line = (await reader.readline()).partition(b" ")
+        assert secret == b"secret"
+        writer.write(await keeper.answer(line))
         writer.close()
 
-    server = await asyncio.start_unix_server(answer, folder / "socket")
-    async with server:
+    async with await asyncio.start_server(answer, "127.0.0.1", _port()):
         yield keeper
 
 
-async def test_equal_calls_of_two_commands_are_made_once(tmp_path: Path) -> None:
+def _port() -> int:
+    return int(os.environ[KEEPER_VARIABLE].partition(":")[0])
+
+
+async def test_equal_calls_of_two_commands_are_made_once() -> None:
     """Shards that extract the facts of one session at the same time each paid for them."""
-    async with _kept(tmp_path):
+    async with _kept():
         first, second = open_cache(), open_cache()
         assert await first.claim(_KEY) is None
         waiting = asyncio.create_task(second.claim(_KEY))
@@ -55,8 +64,8 @@ async def test_equal_calls_of_two_commands_are_made_once(tmp_path: Path) -> None
     assert ReplyCache().read(_KEY) == _REPLY
 
 
-async def test_a_call_that_fails_is_made_by_whoever_waits(tmp_path: Path) -> None:
-    async with _kept(tmp_path):
+async def test_a_call_that_fails_is_made_by_whoever_waits() -> None:
+    async with _kept():
         cache = open_cache()
         assert await cache.claim(_KEY) is None
         waiting = [asyncio.create_task(cache.claim(_KEY)) for _ in range(2)]
@@ -68,10 +77,10 @@ async def test_a_call_that_fails_is_made_by_whoever_waits(tmp_path: Path) -> Non
 
 
 async def test_a_command_that_died_holds_up_nobody_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(keeping, "_LEASE_SECONDS", 0.0)
-    async with _kept(tmp_path):
+    async with _kept():
         assert await open_cache().claim(_KEY) is None
         assert await open_cache().claim(_KEY) is None
         # Nor does the money that it had reserved.
@@ -80,8 +89,8 @@ async def test_a_command_that_died_holds_up_nobody_for_ever(
             await open_ledger(1e-9).acquire(1)
 
 
-async def test_commands_share_one_budget(tmp_path: Path) -> None:
-    async with _kept(tmp_path):
+async def test_commands_share_one_budget() -> None:
+    async with _kept():
         one, two = open_ledger(100e-9), open_ledger(100e-9)
         await one.acquire(60)
         # It waits for what the other one gives back.
@@ -106,7 +115,7 @@ async def test_commands_share_one_budget(tmp_path: Path) -> None:
 
 
 async def test_replies_of_a_folder_of_their_own(tmp_path: Path) -> None:
-    async with _kept(tmp_path, tmp_path / "contexts"):
+    async with _kept(tmp_path / "contexts"):
         cache = open_cache(tmp_path / "contexts")
         assert await cache.claim(_KEY) is None
         cache.write(_KEY, _REPLY)
@@ -119,7 +128,7 @@ async def test_replies_of_a_folder_of_their_own(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-async def test_without_a_keeper_nothing_is_spent(tmp_path: Path) -> None:
+async def test_without_a_keeper_nothing_is_spent() -> None:
     cache, ledger = open_cache(), open_ledger(1.0)
     assert isinstance(cache, KeptCache)
     assert (await cache.claim(_KEY), cache.read(_KEY)) == (None, None)
@@ -133,10 +142,18 @@ async def test_without_a_keeper_nothing_is_spent(tmp_path: Path) -> None:
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    server = await asyncio.start_unix_server(hang_up, tmp_path / "socket")
-    async with server:
+    async with await asyncio.start_server(hang_up, "127.0.0.1", _port()):
         with pytest.raises(LedgerError, match="keeps the budget does not answer"):
             await ledger.acquire(1)
+
+
+@pytest.mark.parametrize("text", ["x", "80", "0:secret", "70000:secret", ":secret", "80:", "/a:b"])
+def test_a_variable_that_names_no_keeper(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that spent without its keeper would spend beyond the budget."""
+    monkeypatch.setenv(KEEPER_VARIABLE, text)
+    for opened in (open_cache, lambda: open_ledger(None)):
+        with pytest.raises(UsageError, match="does not name a keeper"):
+            opened()
 
 
 @pytest.mark.parametrize(
