@@ -40,6 +40,7 @@ from memconform.conformance.session import (
 )
 from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
+from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.limits import require_room
 from memconform.daemons.sdk_runner import SdkRunner
@@ -97,7 +98,7 @@ def _prepare(runners: Sequence[SdkRunner], variables: dict[str, str], folder: Pa
 
 
 @dataclass(frozen=True, slots=True)
-class _ChosenCases:
+class ChosenCases:
     """The cases of a command line."""
 
     catalog: Sequence[CaseVariant]
@@ -118,7 +119,7 @@ class _ChosenCases:
         return ", ".join(filter(None, (self.selection, shard)))
 
     @classmethod
-    def of(cls, options: ConformOptions) -> "_ChosenCases":
+    def of(cls, options: ConformOptions) -> "ChosenCases":
         """Raises MemconformError for cases that do not exist, or more shards than cases."""
         cases = catalog(options.cases)
         selected = select_cases(cases, options.profile, options.case)
@@ -146,18 +147,32 @@ class _ChosenCases:
         )
 
 
-async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
-    chosen = _ChosenCases.of(options)
+@dataclass(frozen=True, slots=True)
+class CheckedSdks:
+    """What a run has found, before it is stored and shown."""
+
+    run: RunFolder
+    report: ConformReport
+    variables: Mapping[str, str]
+    """Those of --env."""
+    skipped: Sequence[SkippedSdk]
+
+
+async def check_sdks(
+    options: ConformOptions, chosen: ChosenCases, kept: KeptDaemons | None = None
+) -> CheckedSdks:
+    """Build the SDKs of a command line, run the cases on them, and make a report of it.
+
+    Raises:
+        MemconformError: if an SDK cannot be built, a list of known failures is invalid, or the
+            run's folder cannot be written.
+    """
     variables = daemon_variables(options.env)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip, quiet=options.quiet)
     _prepare([runner for runner, _ in present], variables, options.output)
-    targets = [_target(runner.name, reference, variables) for runner, reference in present]
-    known = [entry for path in options.known for entry in load_known(path)]
-    for target in targets:
-        known += _known_in_manifest(target)
+    targets = [target_of(runner.name, reference, variables) for runner, reference in present]
     started = datetime.now(UTC)
-    all_checks = [check for entry in chosen.catalog for check in check_ids(entry)]
-    require_unexpired(known, all_checks, started.date())
+    known = known_failures(options.known, targets, chosen.catalog)
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
     )
@@ -200,6 +215,13 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
         sharded=chosen.sharded(known, [runner for runner, _ in present]),
         sdks=sdks,
     )
+    return CheckedSdks(run, report, variables, skipped)
+
+
+async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
+    chosen = ChosenCases.of(options)
+    checked = await check_sdks(options, chosen, kept)
+    run, report, code = checked.run, checked.report, ExitCode(checked.report.exit_code)
     _write(options, run, report, chosen.label)
     sdks = report.from_here(run.path).sdks
     if options.html:
@@ -211,13 +233,13 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     # Without --keep, the daemon of the curl commands has been stopped; `replay`, which knows only
     # the shipped cases, starts it again.
     shipped = options.cases == CASES
-    replay = _replay_command(run, variables) if shipped else ""
+    replay = replay_command(run, checked.variables) if shipped else ""
     if not options.quiet:
         for sdk in sdks:
             show_findings(sdk, verbose=options.verbose, replay=replay)
     if not options.verbose and any(findings(sdk) for sdk in sdks):
         echo(f"every check: {suggested_command('conform', 'findings', run.path)}", err=True)
-    for missing in skipped:
+    for missing in checked.skipped:
         echo(Lines(f"{missing.sdk} skipped: {render_error(missing.error)}"), err=True)
     for note in conform_notes(report):
         echo(note, err=True)
@@ -228,7 +250,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     return code
 
 
-def _replay_command(run: RunFolder, variables: Mapping[str, str]) -> str:
+def replay_command(run: RunFolder, variables: Mapping[str, str]) -> str:
     """The command that repeats a case, without the check; the shell has the secrets."""
     flags = (
         f'--env {name}="${name}"' if is_secret(name) else f"--env {shlex.quote(f'{name}={value}')}"
@@ -312,7 +334,8 @@ def _matches(entry: CaseVariant, glob: str) -> bool:
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
 
-def _target(name: str, reference: str, variables: Mapping[str, str]) -> Target:
+def target_of(name: str, reference: str, variables: Mapping[str, str]) -> Target:
+    """An SDK to test, with the variables of --env."""
     folder = working_folder()
 
     def make_runner() -> SdkRunner:
@@ -321,6 +344,22 @@ def _target(name: str, reference: str, variables: Mapping[str, str]) -> Target:
         return runner
 
     return Target(name, reference, make_runner)
+
+
+def known_failures(
+    lists: Iterable[Path], targets: Iterable[Target], cases: Iterable[CaseVariant]
+) -> list[KnownFailure]:
+    """Load the known failures of --known and of each SDK's own sdk.toml.
+
+    Raises:
+        UsageError: if a list cannot be read, an entry has expired, or one matches no check.
+    """
+    known = [entry for path in lists for entry in load_known(path)]
+    for target in targets:
+        known += _known_in_manifest(target)
+    checks = [check for entry in cases for check in check_ids(entry)]
+    require_unexpired(known, checks, datetime.now(UTC).date())
+    return known
 
 
 def _known_in_manifest(target: Target) -> list[KnownFailure]:
