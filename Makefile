@@ -64,6 +64,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/shellcheck --external-sources scripts/*.sh .ci/run
+	$(BIN)/zizmor --offline --quiet .github/workflows action.yml
 	@$(BIN)/python scripts/readme_tables.py --check >/dev/null
 	@if command -v go >/dev/null; then $(ACTIONLINT) .github/workflows/*.yml; \
 	else echo "go is not on PATH: the workflows are not checked"; test "$$MEMCONFORM_REQUIRE_ALL" != 1; fi

@@ -28,6 +28,8 @@ _ALL = (
     "bench_parity.py",
     "bench_clusters.py",
     "bench_scale.py",
+    "bench_shards.py",
+    "bench_load.py",
     "bench_proof.py",
     "bench_faults.py",
     "bench_vectors.py",
