@@ -109,7 +109,7 @@ class Journal:
     @property
     def is_empty(self) -> bool:
         """Whether the journal has no attempts."""
-        return not self._locations
+        return not self.written
 
     def attempts(self, row: int) -> int:
         """Number of attempts at a question, judged or not."""
@@ -157,6 +157,11 @@ class Journal:
         if attempt != records.attempt:
             stages = [stage.model_copy(update={"attempt": attempt}) for stage in stages]
         self.write(*stages)
+
+    def write_unread(self, records: AttemptRecords) -> None:
+        """Append an attempt that nobody reads back from this journal, which takes no memory."""
+        self._lines.append(*records.records())
+        self.written += 1
 
     def write_attachment(self, name: str, data: bytes) -> None:
         """Write data that is too large for a record to a separate file next to the journal."""

@@ -1,6 +1,8 @@
 """One run of an SDK, joined from runs of its shards."""
 
 import heapq
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -237,15 +239,15 @@ def _calibrations(settings: Settings, results: Path) -> Mapping[str, "Calibratio
 
 def _copy_attempts(parts: Sequence[RunPart], journal: Journal) -> None:
     """Copy the attempts of all parts, whose rows count the questions of the whole from now on."""
-    places = sorted(place for part in parts if part.shard for place in part.shard.places or ())
-    rows = {place: row for row, place in enumerate(places)}
+    places = array("Q", sorted(p for part in parts if part.shard for p in part.shard.places or ()))
     for part in parts:
         own = (part.shard.places if part.shard else None) or []
         for attempt in read_attempts(part.folder / JOURNAL):
-            journal.copy_attempt(attempt.at(rows[own[attempt.row]]))
+            journal.write_unread(attempt.at(bisect_left(places, own[attempt.row])))
         for file in sorted((part.folder / "wire").glob("*.http")):
             row, _, rest = file.name.partition("-")
-            copy_written(file, journal.path.parent / "wire" / f"{rows[own[int(row)]]:06}-{rest}")
+            row = f"{bisect_left(places, own[int(row)]):06}"
+            copy_written(file, journal.path.parent / "wire" / f"{row}-{rest}")
     journal.write_statement(IndexVerified(attempts=journal.written))
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any
 
 from pydantic import ValidationError
@@ -70,7 +71,8 @@ class GroupData:
         self.stages.append(sorted(stages))
         self.outliers.append(row.outlier)
         self.answers.append(_shared([result.answer for result in row.results]))
-        paths = {chunk.path: None for result in row.results for chunk in result.ranking}
+        # One string for all questions that found a document.
+        paths = {intern(chunk.path): None for result in row.results for chunk in result.ranking}
         self.evidence.append(list(paths))
         self._add_details(row)
 
