@@ -20,6 +20,9 @@ from memconform.client.transport import Transport
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""
 
+_URLS = 1_024
+"""Addresses that are kept; most requests go to a few paths."""
+
 _EXCHANGE = "memconform.exchange"
 """The response extension that holds its recorded Exchange."""
 
@@ -46,6 +49,15 @@ class HttpConnection:
             # A proxy from the environment must not come between us and a loopback daemon.
             trust_env=False,
         )
+        self._urls: dict[str, httpx.URL] = {}
+
+    def _url(self, path: str) -> httpx.URL:
+        """The address of a path, which takes httpx as long to make as the rest of a request."""
+        if (url := self._urls.get(path)) is None:
+            url = self._http.build_request("GET", path).url
+            if len(self._urls) < _URLS:
+                self._urls[path] = url
+        return url
 
     @property
     def headers(self) -> httpx.Headers:
@@ -77,7 +89,12 @@ class HttpConnection:
             if content is not None:
                 headers = {"Content-Type": "application/octet-stream", **(headers or {})}
             request = self._http.build_request(
-                method, path, json=json, headers=headers, params=query, content=content
+                method,
+                self._url(path),
+                json=json,
+                headers=headers,
+                params=query,
+                content=content,
             )
             request.extensions |= extensions or {}
             exchange = begin_exchange(request)
