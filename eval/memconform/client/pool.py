@@ -13,7 +13,7 @@ import httpx
 
 
 class ConnectionPool:
-    """Keeps connections for later requests; checks the state of idle ones only."""
+    """Keeps connections for later requests; checks those that it takes or gets back."""
 
     def __init__(
         self,
@@ -35,8 +35,10 @@ class ConnectionPool:
         await self._slots.acquire()
         try:
             while True:
-                await self._close_expired()
                 connection = self._take(request.url.origin)
+                if connection.has_expired():
+                    await connection.aclose()
+                    continue
                 try:
                     response = await connection.handle_async_request(request)
                 except httpcore.ConnectionNotAvailable:
@@ -52,9 +54,8 @@ class ConnectionPool:
     async def release(self, connection: httpcore.AsyncHTTPConnection) -> None:
         """Return a connection to the pool after its response was closed."""
         self._slots.release()
-        if connection.is_idle():
+        if connection.is_idle() and not connection.has_expired():
             self._idle.append(connection)
-            await self._close_expired()
         else:
             await connection.aclose()
 
