@@ -103,7 +103,7 @@ def _load(folder: Path, rate: float, duration: float) -> dict[str, Any]:
         command: list[str | Path] = [_PROGRAM, "load", "--sdk", f"url:{url}", "--json", file]
         command += ["--corpus", "corpus", "--data", "questions.jsonl", "--mode", "bm25", "--quiet"]
         command += ["--rate", f"{rate:g}", "--duration", f"{duration:g}s"]
-        # A step of which the lateness says nothing is wanted, too: lateness is what is measured.
+        # Also a step that `load` would not measure: lateness is what is measured here.
         command += ["--max-lateness", "600000"]
         subprocess.run(command, cwd=folder, check=False, capture_output=True)
         server.terminate()

@@ -30,7 +30,7 @@ _SERVED = {
     "py": [_PYTHON, "-m", "memoryd"],
 }
 """The command that starts each daemon in its folder."""
-_LEFT_OUT = re.compile(
+_EXCLUDED = re.compile(
     r"node_modules/(typescript|@types|\.bin)/"  # what only the build needs
     r"|(^|/)__pycache__/"
     # Written by pip for uninstalling, with paths of this machine.
@@ -57,7 +57,7 @@ def _program(sdk: str, build: Path) -> Iterator[tuple[str, Path]]:
     patterns = ["dist/**/*", "node_modules/**/*", "package.json"] if sdk == "ts" else ["**/*"]
     for path in (path for pattern in patterns for path in build.glob(pattern)):
         name = path.relative_to(build).as_posix()
-        if path.is_file() and not name.startswith(".") and not _LEFT_OUT.search(name):
+        if path.is_file() and not name.startswith(".") and not _EXCLUDED.search(name):
             yield name, path
 
 

@@ -20,7 +20,7 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from memconform.cluster.address import ClusterAddress
-from memconform.cluster.relay import Answer, served_calls
+from memconform.cluster.relay import CallServer, served_calls
 from memconform.cluster.task import (
     Bundle,
     Files,
@@ -158,7 +158,7 @@ class ShardExecutor:
         make_task: Callable[[Shard, str], ShardTask],
         bundle: Bundle | None,
         *,
-        answer: Answer,
+        server: CallServer,
         originals: Mapping[str, str],
         report: Callable[[str], None],
     ) -> None:
@@ -168,7 +168,7 @@ class ShardExecutor:
             folders: what came back, also of an earlier command.
             make_task: makes the task of a shard, given the name of the run.
             bundle: the inputs; None if workers see the same files.
-            answer: answers the calls of the shards' commands.
+            server: answers the calls of the shards' commands.
             originals: by their names in the bundle, the paths that results should have of them.
             report: receives lines for the user.
         """
@@ -176,7 +176,7 @@ class ShardExecutor:
         self._folders = folders
         self._make_task = make_task
         self._bundle = bundle
-        self._answer = answer
+        self._server = server
         self._originals = originals
         self._report = report
         self._run = ""
@@ -236,7 +236,7 @@ class ShardExecutor:
         for shard in pending:
             progress[shard] = Variable(self._key(shard), client=client)
             await progress[shard].set(self._folders.journals(shard))
-        async with served_calls(client, self._run, self._answer):
+        async with served_calls(client, self._run, self._server):
             await self._shards(client, bundle, progress)
 
     async def _shards(
@@ -336,7 +336,8 @@ class ShardExecutor:
     async def _keep_progress(self, client: Client, progress: dict[Shard, Variable]) -> None:
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            await self._unbind(client, progress)
+            with suppress(OSError, TimeoutError):
+                await self._unbind(client, progress)
             try:
                 await self._fetch(progress)
             except MemconformError as error:

@@ -15,6 +15,9 @@ NETWORK = (*PROXIES, *NO_PROXY, "SSL_CERT_DIR")
 """What a program needs besides to reach services outside this machine."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+BUDGET_SERVER = "MEMCONFORM_BUDGET_SERVER"
+"""The variable that tells a shard how to reach the process that has its replies and budget."""
+
 _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -50,6 +53,8 @@ def for_build(cache: Path) -> dict[str, str]:
         cache: where a home folder is made if the user's cannot be written.
     """
     env = _without_missing(os.environ)
+    # Whoever knows it can settle what was never reserved.
+    env.pop(BUDGET_SERVER, None)
     if not _is_writable(env.get("HOME", "")):
         home = cache / "home"
         home.mkdir(exist_ok=True)

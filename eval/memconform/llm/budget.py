@@ -87,8 +87,15 @@ class Ledger:
 
     @property
     def committed(self) -> int:
-        """Spent and reserved, by all who share the ledger."""
-        (total,) = self._db.execute("SELECT committed FROM ledger").fetchone()
+        """Spent and reserved, by all who share the ledger.
+
+        Raises:
+            LedgerError: `ledger_unusable`, where the file cannot be read.
+        """
+        try:
+            (total,) = self._db.execute("SELECT committed FROM ledger").fetchone()
+        except sqlite3.Error as error:
+            raise self._error(error) from error
         return int(total)
 
     def reserve(self, amount: int) -> None:
@@ -102,9 +109,7 @@ class Ledger:
         try:
             row = self._db.execute(_RESERVE, values).fetchone()
         except sqlite3.Error as error:
-            raise LedgerError(
-                _unusable(self._path, error).message, code="ledger_unusable", hint=_LEDGER_HINT
-            ) from error
+            raise self._error(error) from error
         if row is None and self.budget is not None:
             raise BudgetSpentError(
                 f"${self.committed / NANO:.4f} of ${self.budget / NANO:.4f} is spent or reserved,"
@@ -127,6 +132,10 @@ class Ledger:
             self._db.execute("UPDATE ledger SET committed = committed + ?", (spent - reserved,))
         except sqlite3.Error as error:
             _log.warning("a reservation cannot be settled and stays", error=str(error))
+
+    def _error(self, error: sqlite3.Error) -> LedgerError:
+        message = _unusable(self._path, error).message
+        return LedgerError(message, code="ledger_unusable", hint=_LEDGER_HINT)
 
     def close(self) -> None:
         self._db.close()

@@ -101,11 +101,11 @@ class ReplyCache:
             )
             return None
 
-    async def claim(self, key: str) -> CachedReply | None:
-        """As `read`; without a reply, others who share the cache may wait for the caller's.
+    async def look_up(self, key: str, *, claims: bool) -> CachedReply | None:  # noqa: ARG002 - see below
+        """As `read`; if the caller claims the call, others who share the cache may wait for it.
 
-        Whoever claims calls `write` or `release`. On disk nobody waits: processes do not see what
-        others do.
+        Whoever claims a call without a reply calls `write` or `release`. On disk nobody waits:
+        processes do not see what others do.
         """
         return self.read(key)
 

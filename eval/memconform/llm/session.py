@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
+from memconform.llm.budget_client import open_cache
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
     BudgetSpentError,
@@ -22,7 +23,6 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.http_hooks import track_transmission
-from memconform.llm.kept import open_cache
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits, Prices, require_priced
@@ -189,8 +189,7 @@ class Model:
             return await self._ask(request, parse, None)
         key = self.key(request, repetition)
         while True:
-            # Where no call follows, nobody has to wait for it.
-            entry = self.cache.read(key) if use == "only" else await self.cache.claim(key)
+            entry = await self.cache.look_up(key, claims=use != "only")
             if entry is not None and (reply := usable_reply(entry, parse)) is not None:
                 return reply
             if use == "only":

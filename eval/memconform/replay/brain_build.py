@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from memconform.llm.accounting import CallTotals
-from memconform.llm.kept import open_cache
+from memconform.llm.budget_client import open_cache
 from memconform.llm.names import ModelName
 from memconform.llm.session import LlmSession
 from memconform.replay.documents import SharedBrain

@@ -20,6 +20,11 @@ class Service:
         self.script({"kind": "chat", "reply": {"text": text, **reply}})
 
     @property
-    def calls(self) -> int:
+    def prompts(self) -> list[str]:
+        """The bodies of all calls of a chat model."""
         answer = httpx.get(f"{self.url}/_control/requests", trust_env=False).json()
-        return sum(request["kind"] == "chat" for request in answer["requests"])
+        return [json.dumps(call["body"]) for call in answer["requests"] if call["kind"] == "chat"]
+
+    @property
+    def calls(self) -> int:
+        return len(self.prompts)

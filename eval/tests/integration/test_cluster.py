@@ -16,7 +16,7 @@ import psutil
 import pytest
 from distributed import Client
 
-from tests.conftest import Ended
+from tests.conftest import REQUIRE_ALL, Ended
 from tests.integration.lme_replay import BULK, MODEL, NO_FILTER, PRICED, write_sdk
 from tests.integration.scripted_llm import Service
 from tests.lme_data import write_dataset
@@ -28,6 +28,7 @@ Call = Callable[..., Ended]
 
 _SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25")
 _LOCAL = ("--executor", "dask:local?workers=2")
+_CORRECT = '{"reason": "it is", "verdict": "correct", "score": 1}'
 _HANGS = 'test -e go || set -- "$@" --fault hangs --on box7?'
 """Before the file `go` exists, a daemon does not answer one question."""
 
@@ -280,6 +281,9 @@ def test_a_worker_that_cannot_leaves_its_shards_to_others(
         fit["PATH"] = f"{here}{os.pathsep}{environment['PATH']}"
         cluster.start_worker("poor")
     elif kind == "disk":
+        mounts = subprocess.run([*_ON_A_FULL_DISK, str(here), "true"], check=False).returncode == 0
+        if not (mounts or REQUIRE_ALL):
+            pytest.skip("unshare cannot mount a file system here: no disk is filled")
         cluster.start_worker("poor", prefix=(*_ON_A_FULL_DISK, str(here)), TMPDIR=str(here))
     else:
         (here / "older.py").write_text("import memconform\nmemconform.__version__ = '0.0.1'\n")
@@ -424,9 +428,7 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
     environment: dict[str, str],
 ) -> None:
     """Workers elsewhere have caches of their own, and had budgets of their own."""
-    service.says(
-        {"reason": "it is", "verdict": "correct", "score": 1}, usage={"input": 2_000, "output": 100}
-    )
+    service.says(_CORRECT, usage={"input": 2_000, "output": 100})
     for name in ("one", "two"):
         cluster.start_worker(name, MEMCONFORM_CACHE=str(workspace / name / "cache"))
     command = _run(write_sdk(workspace), dataset, "--scenario", "ask-basic", "--judge", MODEL)
@@ -442,6 +444,31 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
     assert service.calls == 12
     assert [*(workspace / "cache" / "llm").glob("*/*.json")]
     assert not (workspace / "one" / "cache" / "llm").exists()
+
+
+def test_a_worker_that_is_killed_while_a_judge_is_asked(
+    workspace: Path,
+    dataset: Path,
+    cluster: Cluster,
+    service: Service,
+    environment: dict[str, str],
+) -> None:
+    """Its shard waited half an hour for the call that it had made itself."""
+    answer = {"reply": {"text": _CORRECT, "usage": {"input": 2_000, "output": 100}}}
+    hangs = {"kind": "chat", "contains": "box7", "reply": {"fault": "hang"}}
+    service.script(hangs, {"kind": "chat", **answer})
+    one = cluster.start_worker("one")
+    command = _run(write_sdk(workspace), dataset, "--scenario", "ask-basic", "--judge", MODEL)
+    command += ["--shards", "2", *cluster.flags, "--output", "out", "--max-cost-usd", "1"]
+    with _started(PROGRAM, *command, folder=workspace, environment=environment) as process:
+        wait_until(lambda: any("box7" in prompt for prompt in service.prompts))
+        os.killpg(one.pid, signal.SIGKILL)
+        one.wait()
+        service.script({"kind": "chat", **answer})
+        cluster.start_worker("two")
+        assert process.wait() == 0
+    # `script` forgets what was asked before.
+    assert sum("box7" in prompt for prompt in service.prompts) == 1
 
 
 def test_shards_that_extract_from_the_same_sessions_pay_once(

@@ -1,10 +1,8 @@
 """`memconform lme`: what was paid for is kept, and an extractor or judge that errs is no score."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.integration.lme_replay import BULK, NO_FILTER, PRICED, Call, load, verdicts, write_sdk
@@ -14,11 +12,6 @@ from tests.lme_data import write_dataset
 _REPLAY = (*BULK, *PRICED, *NO_FILTER, "--ingest-mode", "replay", "--output", "out")
 _SERIAL = ("--llm-concurrency", "1", "--llm-timeout", "60")
 _EXTRACTS, _READS, _JUDGES = "long-term memory of an assistant", "Question: ", "Reference answer: "
-
-
-def _prompts(service: Service) -> list[str]:
-    answer = httpx.get(f"{service.url}/_control/requests", trust_env=False).json()
-    return [json.dumps(call["body"]) for call in answer["requests"] if call["kind"] == "chat"]
 
 
 def _rule(contains: str, **reply: Any) -> dict[str, Any]:
@@ -41,7 +34,7 @@ def test_a_session_without_a_usable_reply_is_counted_and_listed(
     [(path, failure)] = report["brain"]["by_heuristic"].items()
     assert (path, failure["code"]) == ("raw/lme/chat_0000_1.md", "llm_invalid_reply")
     # Once, and three times again.
-    assert sum("errand 0-1" in prompt for prompt in _prompts(service)) == 4
+    assert sum("errand 0-1" in prompt for prompt in service.prompts) == 4
     assert report["brain"]["sessions"] == 2
     assert "1 of 2 sessions have the facts of the heuristic" in ended.err
 
@@ -120,7 +113,7 @@ def test_a_spent_budget_keeps_what_was_paid_and_a_larger_one_continues(
     asked: list[str] = []
     for calls in range(6):
         ended = memconform(*command, "--max-cost-usd", str(0.05 * calls + 0.045))
-        prompts = _prompts(service)
+        prompts = service.prompts
         # Whatever was answered is never asked again.
         assert len(set(prompts)) == len(prompts)
         assert prompts[: len(asked)] == asked
@@ -173,7 +166,7 @@ def test_an_error_message_in_place_of_an_answer_is_not_judged(
     question = load(workspace / "out")["questions"][1]
     assert question["judge_verdict"] == "not_run"
     assert question["code"] in ("error_text", "llm_invalid_reply")
-    assert not any("Rate limit" in p and _JUDGES in p for p in _prompts(service))
+    assert not any("Rate limit" in p and _JUDGES in p for p in service.prompts)
     assert load(workspace / "out")["overall_score"] is None
 
 

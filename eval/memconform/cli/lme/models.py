@@ -9,8 +9,8 @@ from memconform.cli.judge_session import call_policy
 from memconform.cli.lme.options import LmeOptions
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
+from memconform.llm.budget_client import open_cache
 from memconform.llm.cache import ReplyCache
-from memconform.llm.kept import open_cache
 from memconform.llm.names import ModelName
 from memconform.llm.session import LlmSession, Model
 from memconform.llm.settings import address, endpoint

@@ -66,7 +66,7 @@ class ConformanceHooks:
             if stop_at_first and sdk.is_red:
                 break
         # The failure at which -x stops comes before the cases that it left out.
-        session.items.sort(key=lambda item: isinstance(item, CaseItem) and item.was_left_out)
+        session.items.sort(key=lambda item: isinstance(item, CaseItem) and item.was_skipped)
 
     def _uncaptured(self) -> AbstractContextManager[None]:
         """Let the progress be seen: building and running may take minutes."""

@@ -179,7 +179,7 @@ class CaseItem(pytest.Item):
         return self.sdk.results.get(self.entry.id)
 
     @property
-    def was_left_out(self) -> bool:
+    def was_skipped(self) -> bool:
         """Whether it was not run because another case failed, and pytest was called with -x."""
         if self.result is None:
             return not self.sdk.failure
@@ -190,7 +190,7 @@ class CaseItem(pytest.Item):
         """Fail, which pytest reports as an error, if the case was not measured."""
         if self.sdk.failure:
             pytest.fail(_safe(self.sdk.failure), pytrace=False)
-        if self.result is None or self.was_left_out:
+        if self.result is None or self.was_skipped:
             pytest.fail("not run: the run stopped at the first failing check", pytrace=False)
         if self.result.result in (Result.ERROR, Result.UNTESTABLE):
             pytest.fail(self.sdk.describe(self.result, self.nodeid), pytrace=False)

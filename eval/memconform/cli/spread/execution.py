@@ -25,12 +25,12 @@ from memconform.cluster.bundle import make_bundle
 from memconform.cluster.executor import ShardExecutor, ShardFolders
 from memconform.cluster.task import ShardTask
 from memconform.daemons.discovery import known_sdks, working_folder
+from memconform.daemons.environment import BUDGET_SERVER
 from memconform.datasets.sharding import Shard, deal
 from memconform.datasets.sources import find_data, known_sources
 from memconform.errors import DaemonError, ExitCode, UsageError
 from memconform.llm.budget import Ledger, read_budget
-from memconform.llm.keeper import Keeper
-from memconform.llm.kept import KEEPER_VARIABLE
+from memconform.llm.budget_server import BudgetServer
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -203,7 +203,7 @@ class _Work:
                 run,
                 continues_by_flag=flag,
                 folder=here,
-                calls=KEEPER_VARIABLE,
+                calls=BUDGET_SERVER,
             )
 
         with closing(self._ledger()) as ledger:
@@ -213,7 +213,7 @@ class _Work:
                 self._folders,
                 make_task,
                 bundle,
-                answer=Keeper(ledger, contexts).answer,
+                server=BudgetServer(ledger, contexts),
                 originals={name: str(path.absolute()) for name, path in inputs.items()},
                 report=lambda line: echo(Lines(f"  {line}"), err=True),
             )
@@ -361,7 +361,7 @@ def _takes_path(param: click.Option) -> bool:
 def _input(part: _Word) -> Path | None:
     """The file or folder that a word names; None for any other word."""
     value = part.value or ""
-    # What a cache has is kept here.
+    # The cache is here; workers need no copy.
     if not part.is_path or not value or part.flag == "--contextualise-cache-dir":
         return None
     if part.flag == "--sdk" and value in (known := known_sdks(working_folder())):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import UsageError
-from memconform.llm.kept import open_ledger
+from memconform.llm.budget_client import open_ledger
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.llm.session import CallPolicy, LlmSession

@@ -31,8 +31,15 @@ from memconform.errors import ResultsError
 _TASK = ShardTask(("run",), "1/2", "r", continues_by_flag=True, folder=None, calls="CALLS")
 
 
-async def _answer(line: bytes) -> bytes:
-    return line
+class _Echo:
+    """Answers each call with itself."""
+
+    async def answer(self, caller: str, line: bytes) -> bytes:
+        del caller
+        return line
+
+    def forget(self, caller: str) -> None:
+        del caller
 
 
 @pytest.fixture(autouse=True)
@@ -228,7 +235,7 @@ def test_results_name_the_files_of_this_machine(tmp_path: Path) -> None:
         ShardFolders(tmp_path, 1),
         lambda *_: _TASK,
         None,
-        answer=_answer,
+        server=_Echo(),
         originals={"0/d.jsonl": '/data/"my" d.jsonl'},
         report=lambda _: None,
     )

@@ -18,8 +18,8 @@ _READERS = {
     *("runs/machine.py", "network_transport.py", "datasets/download.py"),
     "cli/spread/execution.py",
     # Our own variables, each in the module that owns what it names.
-    *("user_cache.py", "datasets/sources.py", "llm/prices.py", "llm/budget.py", "llm/kept.py"),
-    "cli/values.py",
+    *("user_cache.py", "datasets/sources.py", "cli/values.py"),
+    *("llm/prices.py", "llm/budget.py", "llm/budget_client.py"),
     # What children get.
     *("daemons/environment.py", "daemons/guard.py", "cluster/task.py"),
     "conformance/mutation/mutant_runner.py",

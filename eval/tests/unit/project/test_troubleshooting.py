@@ -37,9 +37,9 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
         *("adapter_search_failed", "adapter_start_failed"),
         *("adapter_store_failed", "adapter_wrong_type"),
     ),
-    # What a keeper, whose errors are budget.py's, replies to a shard.
-    ("llm/keeper.py", "error.code"): (),
-    ("llm/kept.py", "refusal['code']"): (),
+    # What the server, whose errors are budget.py's, replies to a shard.
+    ("llm/budget_server.py", "error.code"): (),
+    ("llm/budget_client.py", "refusal['code']"): (),
     # JSON-RPC's, to a server.
     ("adapters/mcp_bridge.py", "-32601"): (),
     ("bench/adapter_index.py", "error.code"): (),
