@@ -17,7 +17,7 @@ from memconform.cli.bench.options import BenchOptions
 from memconform.contract.wire import Profile
 from memconform.daemons import limits, ports
 from memconform.daemons.build import ensure_built
-from memconform.daemons.environment import for_build, for_daemon
+from memconform.daemons.environment import BUDGET_SERVER, for_build, for_daemon
 from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.errors import ExitCode, UsageError, limit_error, limit_hint
 from memconform.llm.cache import CachedReply, ReplyCache
@@ -241,6 +241,13 @@ def test_a_build_has_a_home_that_can_be_written(
         ({"SSL_CERT_FILE": "/nowhere/cacert.pem"}, "bad_certificates"),
     ],
 )
+def test_a_build_does_not_learn_how_to_spend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BUDGET_SERVER, "80:secret")
+    assert BUDGET_SERVER not in for_build(tmp_path)
+
+
 def test_a_download_names_the_variable(env: dict[str, str], code: str) -> None:
     with (
         httpx.Client(transport=ShellTransport(env), trust_env=False) as http,
