@@ -241,13 +241,6 @@ def test_a_build_has_a_home_that_can_be_written(
         ({"SSL_CERT_FILE": "/nowhere/cacert.pem"}, "bad_certificates"),
     ],
 )
-def test_a_build_does_not_learn_how_to_spend(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(BUDGET_SERVER, "80:secret")
-    assert BUDGET_SERVER not in for_build(tmp_path)
-
-
 def test_a_download_names_the_variable(env: dict[str, str], code: str) -> None:
     with (
         httpx.Client(transport=ShellTransport(env), trust_env=False) as http,
@@ -354,3 +347,10 @@ async def test_a_bench_with_too_few_files_says_so_before_anything_is_read_or_bui
 
 def _unexpected(*_: object) -> None:
     raise AssertionError("reached")
+
+
+def test_a_build_does_not_learn_how_to_spend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BUDGET_SERVER, "80:secret")
+    assert BUDGET_SERVER not in for_build(tmp_path)
