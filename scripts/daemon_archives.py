@@ -96,7 +96,8 @@ def main() -> None:
     """Build what is not yet built, and pack it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sdk", nargs="*", metavar="SDK", help="go, ts, py; all by default")
-    parser.add_argument("--output", type=Path, default=Path("archives"), metavar="DIR")
+    output = parser.add_argument("--output", type=Path, default=Path("archives"), metavar="DIR")
+    output.help = "folder to write to; archives by default"
     options = parser.parse_args()
     if unknown := set(options.sdk) - _SERVED.keys():
         parser.error(f"unknown SDK: {', '.join(sorted(unknown))}")

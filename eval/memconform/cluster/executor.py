@@ -6,6 +6,8 @@ lost. Here is what it cannot know: which failures are those of a machine, and wh
 
 import asyncio
 import json
+import logging
+import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import dask.config
 from distributed import Client, Event, Future, KilledWorker, LocalCluster, Variable, as_completed
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
@@ -27,6 +30,7 @@ from memconform.cluster.task import (
     ShardResult,
     ShardTask,
     UnfitWorkerError,
+    drop_abandoned,
     is_journal,
     journals,
     measure,
@@ -39,6 +43,7 @@ from memconform.storage.sink import replacing
 from memconform.storage.temporary import remove_folder, temporary_folder
 
 _DONE: Final = "shard.json"
+_FOLDER: Final = "memconform-dask-"
 _POLL_SECONDS: Final = 2.0
 _SCHEDULER_SECONDS: Final = 30
 """How long a scheduler may take to answer, also one that is started anew."""
@@ -46,8 +51,8 @@ _STOP_SECONDS: Final = 20
 _RESTARTS: Final = 5
 _LOST: Final = (CommClosedError, FutureCancelledError, OSError, TimeoutError)
 """What is raised if the scheduler does not answer any more."""
-_AGAIN: Final = (int(ExitCode.DAEMON), int(ExitCode.BUDGET))
-"""How a shard ends that has not measured everything; the next command does it again."""
+_MEASURED: Final = (int(ExitCode.OK), int(ExitCode.FAILED), int(ExitCode.INCONCLUSIVE))
+"""How a shard ends that has measured everything; the next command does any other one again."""
 
 
 @contextmanager
@@ -66,8 +71,13 @@ async def connected(address: ClusterAddress) -> AsyncIterator[Client]:
     Raises:
         DaemonError: if the scheduler does not answer (`cluster_unreachable`).
     """
+    # Whatever happens to the scheduler is reported once, by us.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if address.is_local:
-        with temporary_folder("memconform-dask-") as folder:
+        drop_abandoned(_FOLDER)
+        with temporary_folder(f"{_FOLDER}{os.getpid()}-") as folder:
+            # Where it keeps its locks.
+            dask.config.set(temporary_directory=str(folder))
             with _interrupts_ignored():
                 # Workers inherit it: a Ctrl-C in the terminal is this program's to handle.
                 cluster = await LocalCluster(
@@ -117,12 +127,12 @@ class ShardFolders:
         return None
 
     def reopen(self, shard: Shard) -> None:
-        """Have a shard done again that a daemon or the budget ended, from what was journalled.
+        """Have a shard done again that has not measured everything, from what was journalled.
 
         Raises:
             ResultsError: if it cannot be written.
         """
-        if self.exit_code(shard) in _AGAIN:
+        if self.exit_code(shard) not in (None, *_MEASURED):
             kept = self.journals(shard)
             remove_folder(self.path(shard))
             self.keep(shard, kept)
@@ -225,13 +235,15 @@ class ShardExecutor:
     async def _session(self, client: Client, pending: Sequence[Shard]) -> None:
         # Another name than before: a scheduler that is back may remember who was to stop.
         self._run = secrets.token_hex(4)
+        if not await client.nthreads():
+            self._report("the cluster has no worker yet; waiting for one")
+            while not await client.nthreads():  # noqa: ASYNC110 - Dask has no event for it
+                await asyncio.sleep(_POLL_SECONDS)
         bundle = None
         if self._bundle is not None:
             # Once to each worker, whatever the number of its shards. To all: with the only one that
             # has it the scheduler would lose all shards, too.
             bundle = await client.scatter(self._bundle, hash=False, broadcast=True)
-        if not await client.nthreads():
-            self._report("the cluster has no worker yet; waiting for one")
         progress: dict[Shard, Variable] = {}
         for shard in pending:
             progress[shard] = Variable(self._key(shard), client=client)
@@ -283,8 +295,8 @@ class ShardExecutor:
                 raise DaemonError(
                     f"no worker can do shard {shard}",
                     code="no_fit_worker",
-                    hint="mend a worker, or start another one; the same command continues, and"
-                    f" begins the shard anew without {self._folders.path(shard)}",
+                    hint="mend a worker, or start another one; the same command continues. To begin"
+                    f" the shard anew, delete {self._folders.path(shard)}",
                     excerpt=reasons,
                 )
         task = self._make_task(shard, self._run)

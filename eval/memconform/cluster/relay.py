@@ -136,8 +136,9 @@ class _Relay:
             secret, _, line = (await reader.readline()).partition(b" ")
             if secrets.compare_digest(secret, self.secret.encode()):
                 await self._hand_on(line, reader, writer)
-        except (ValueError, *_LOST):
-            # Whoever has called sees that the connection ends without a reply.
+        except (ValueError, asyncio.CancelledError, *_LOST):
+            # Whoever has called sees that the connection ends without a reply. A cancelled task
+            # would be logged as an error by Python 3.11.
             pass
         finally:
             writer.close()

@@ -48,6 +48,8 @@ _OF_THE_WORKER: Final = frozenset(
         *("too_many_files", "too_many_processes", "no_loopback"),
         # Shards are of one command: what differs is the build, by the tools of this machine.
         "resume_mismatch",
+        # Its variables and its network.
+        *("no_api_key", "llm_unreachable", "llm_proxy", "llm_certificate"),
     }
 )
 """Codes of errors that say something of a machine, and nothing of what is measured."""
@@ -137,7 +139,7 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
             f" {task.python}",
         )
     try:
-        _drop_abandoned()
+        drop_abandoned(_PREFIX)
         inputs = "" if bundle is None else str(_unpacked(bundle))
         with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
             result = asyncio.run(_measure(task, folder, inputs))  # noqa: TID251 - no terminal is here
@@ -148,7 +150,8 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
         reason = f"the command ended with exit code {result.exit_code}, and could not say why"
         raise UnfitWorkerError(worker, f"{reason}: is {tempfile.gettempdir()} full?")
     known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))
-    if result.exit_code and known:
+    # Workers of this machine are all alike.
+    if result.exit_code and known and task.folder is None:
         raise UnfitWorkerError(worker, next(_of(known, result.log)))
     return result
 
@@ -277,10 +280,14 @@ def _unpacked(bundle: Bundle) -> Path:
     return folder
 
 
-def _drop_abandoned() -> None:
-    """Delete the folders of workers of this machine that were killed."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        owner = path.name.removeprefix(_PREFIX).partition("-")[0]
+def drop_abandoned(prefix: str) -> None:
+    """Delete temporary folders of processes of this machine that were killed.
+
+    Args:
+        prefix: of their names, which the number of the process follows.
+    """
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        owner = path.name.removeprefix(prefix).partition("-")[0]
         if owner.isdecimal() and not psutil.pid_exists(int(owner)):
             with suppress(OSError):
                 shutil.rmtree(path)

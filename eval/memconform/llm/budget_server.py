@@ -25,6 +25,8 @@ class _Claim:
     """A call that somebody makes now, for which others wait."""
 
     caller: str
+    until: float
+    """When others wait no longer, by the monotonic clock."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -104,11 +106,10 @@ class BudgetServer:
 
     async def _claim(self, caller: str, request: dict[str, Any]) -> CachedReply | None:
         place = _place(request)
-        deadline = time.monotonic() + _WAIT_SECONDS
         while (reply := self._cache(request).read(place[1])) is None:
             claim = self._claims.get(place)
-            if claim is None or (left := deadline - time.monotonic()) <= 0:
-                self._claims[place] = _Claim(caller)
+            if claim is None or (left := claim.until - time.monotonic()) <= 0:
+                self._claims[place] = _Claim(caller, time.monotonic() + _WAIT_SECONDS)
                 return None
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):

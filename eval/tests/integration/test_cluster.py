@@ -433,9 +433,13 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
         cluster.start_worker(name, MEMCONFORM_CACHE=str(workspace / name / "cache"))
     command = _run(write_sdk(workspace), dataset, "--scenario", "ask-basic", "--judge", MODEL)
     command += ["--shards", "4", *cluster.flags, "--output", "out"]
+    # One that has no key leaves its shards to them.
+    cluster.start_worker("keyless", OPENAI_API_KEY="")
+    wait_until(lambda: (workspace / "output.txt").read_text().count("Register worker") == 3)
     # Of this shell alone.
     environment["JB_EVAL_BUDGET_USD"] = "0.05"
     spent = installed(*command)
+    assert "no_api_key" in spent.err
     assert spent.code == 6, spent.err
     assert 0 < service.calls < 12
     # With more money, the rest is asked, and nothing twice.
@@ -444,6 +448,22 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
     assert service.calls == 12
     assert [*(workspace / "cache" / "llm").glob("*/*.json")]
     assert not (workspace / "one" / "cache" / "llm").exists()
+
+
+def test_conformance_in_shards(workspace: Path, installed: Call) -> None:
+    """It has no --header, which was asked for all the same."""
+    command = ["conform", "--sdk", write_sdk(workspace), "--case", "brain-*", "--quiet"]
+    spread = installed(*command, "--shards", "2", *_LOCAL, "--output", "out")
+    alone = installed(*command, "--output", "alone")
+    assert spread.code == alone.code, spread.err + alone.err
+    assert _results(workspace / "out") == _results(workspace / "alone") != {}
+
+
+def _results(output: Path) -> dict[str, list[str]]:
+    """What became of the checks of each case."""
+    [path] = output.glob("runs/*/conform.json")
+    [sdk] = json.loads(path.read_text())["sdks"]
+    return {case["case"]: [check["result"] for check in case["checks"]] for case in sdk["cases"]}
 
 
 def test_a_worker_that_is_killed_while_a_judge_is_asked(

@@ -139,6 +139,13 @@ class SdkCases(pytest.Collector):
         if problems:
             pytest.fail(_safe("\n".join(problems)), pytrace=False)
 
+    def describe_failure(self, item: str) -> str:
+        """Why there are no results: once, and then where it stands."""
+        shown = self._shown.setdefault(self.failure, item)
+        return _safe(
+            self.failure if shown == item else f"{self.failure.partition(chr(10))[0]}\nsee {shown}"
+        )
+
     def describe(self, case: CaseResult, item: str) -> str:
         """Describe the checks that did not pass as `conform findings` does, after the cause."""
         checks = [check for check in case.checks if check.result in (*RED, Result.XFAIL)]
@@ -189,7 +196,7 @@ class CaseItem(pytest.Item):
     def setup(self) -> None:
         """Fail, which pytest reports as an error, if the case was not measured."""
         if self.sdk.failure:
-            pytest.fail(_safe(self.sdk.failure), pytrace=False)
+            pytest.fail(self.sdk.describe_failure(self.nodeid), pytrace=False)
         if self.result is None or self.was_skipped:
             pytest.fail("not run: the run stopped at the first failing check", pytrace=False)
         if self.result.result in (Result.ERROR, Result.UNTESTABLE):

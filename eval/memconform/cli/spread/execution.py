@@ -34,6 +34,7 @@ from memconform.llm.budget_server import BudgetServer
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.storage.sink import replacing
 from memconform.storage.temporary import remove_folder
 
@@ -105,7 +106,7 @@ def spread(given: SpreadOptions) -> ExitCode:
     configure_logs(options.log_level)
     address = ClusterAddress.parse(options.executor)
     # Secrets among them are masked in whatever is written from now on.
-    request_headers(options.header)
+    request_headers(getattr(options, "header", ()))
     daemon_variables(getattr(options, "env", ()))
     parts = list(_parts(given.context))
     alone = _REFUSED_FLAGS
@@ -220,7 +221,8 @@ class _Work:
             try:
                 await executor.run(self.shards)
             except BaseException:
-                echo(f"  to continue: the same command with --output {self.folder}", err=True)
+                if any(self._folders.path(shard).exists() for shard in self.shards):
+                    echo(f"  to continue: the same command with --output {self.folder}", err=True)
                 raise
 
     def _ledger(self) -> Ledger:
@@ -259,15 +261,17 @@ class _Work:
             MemconformError: as `merge`.
         """
         folders = self._folders
-        for shard in self.shards:
-            code = folders.exit_code(shard)
-            if code not in _HAS_RESULT:
-                raise DaemonError(
-                    f"shard {shard} ended with exit code {code}, and has no result",
-                    code="shard_failed",
-                    hint=f"its files are in {folders.path(shard)}; delete it to have it done again",
-                    excerpt=folders.log(shard),
-                )
+        failed = [shard for shard in self.shards if folders.exit_code(shard) not in _HAS_RESULT]
+        for shard in failed[:1]:
+            others = f", as {plural(len(failed) - 1, 'other shard')}" if failed[1:] else ""
+            raise DaemonError(
+                f"shard {shard} ended with exit code {folders.exit_code(shard)}, and has no"
+                f" result{others}",
+                code="shard_failed",
+                hint=f"its files are in {folders.path(shard)}; mend what they say: the same command"
+                " does it again",
+                excerpt=folders.log(shard),
+            )
         options = self.given.options
         code = merge(
             MergeOptions(
