@@ -452,7 +452,7 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
 
 def test_conformance_in_shards(workspace: Path, installed: Call) -> None:
     """It has no --header, which was asked for all the same."""
-    command = ["conform", "--sdk", write_sdk(workspace), "--case", "brain-*", "--quiet"]
+    command = ["conform", "--sdk", write_sdk(workspace), "--case", "brain-create*", "--quiet"]
     spread = installed(*command, "--shards", "2", *_LOCAL, "--output", "out")
     alone = installed(*command, "--output", "alone")
     assert spread.code == alone.code, spread.err + alone.err
