@@ -25,6 +25,7 @@ from memconform.cli.options import (
     upstream,
     writable_exports,
 )
+from memconform.cli.shard_options import executor, shard
 from memconform.contract.names import Mode
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode
@@ -141,8 +142,8 @@ _LIMITS = "Limits and timeouts"
     metavar="N",
     help="Ask N randomly drawn queries, from each category in proportion.",
 )
-@given.shard(_QUERIES, "haystacks, or of the queries where all are in one index")
-@given.executor(_LIMITS)
+@shard(_QUERIES, "haystacks, or of the queries where all are in one index")
+@executor(_LIMITS)
 @option(
     "--seed",
     group=_QUERIES,

@@ -10,7 +10,6 @@ from memconform.cli.commands import OUTPUT, PathType, option
 from memconform.cli.lazy import LazyGroup, carry_out, require_extra
 from memconform.cli.options import (
     case_env,
-    executor,
     html,
     json_file,
     keep,
@@ -20,9 +19,9 @@ from memconform.cli.options import (
     quiet,
     schema,
     sdks,
-    shard,
     writable,
 )
+from memconform.cli.shard_options import executor, shard
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.contract.names import Profile
 from memconform.errors import ExitCode

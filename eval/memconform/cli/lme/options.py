@@ -13,6 +13,7 @@ from memconform.cli.judge_options import PanelFlags
 from memconform.cli.lme.model_options import model_options
 from memconform.cli.lme.values import SCOPES, SessionFilterChoice
 from memconform.cli.options import SECONDS, env, header, log_level, quiet, rank_by
+from memconform.cli.shard_options import executor, shard
 from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 
@@ -149,8 +150,8 @@ def replay_options(command: _Command) -> _Command:
             help="Ids of the questions, one a line, asked in this order; takes precedence over"
             " --sample.",
         ),
-        given.shard(_DATA, "questions, whose brain has the sessions of all"),
-        given.executor(_DATA),
+        shard(_DATA, "questions, whose brain has the sessions of all"),
+        executor(_DATA),
         option(
             "--ingest-mode",
             group=_BRAIN,

@@ -27,6 +27,7 @@ from memconform.cli.options import (
     system,
     upstream,
 )
+from memconform.cli.shard_options import executor, shard
 from memconform.contract.names import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
@@ -165,8 +166,8 @@ _LIMITS = "Limits and timeouts"
     metavar="TAG",
     help="Ask only questions with this tag. May be given several times: any of the tags will do.",
 )
-@given.shard(_ASK, "questions")
-@given.executor(_LIMITS)
+@shard(_ASK, "questions")
+@executor(_LIMITS)
 @option(
     "--repeat",
     group=_ASK,

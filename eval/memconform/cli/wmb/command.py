@@ -21,6 +21,7 @@ from memconform.cli.options import (
     upstream,
     writable_file,
 )
+from memconform.cli.shard_options import executor, shard
 from memconform.contract.names import Mode
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.wmb_names import Part
@@ -122,8 +123,8 @@ def command() -> None:
     metavar="N",
     help="Ask N randomly drawn questions, of each type in proportion.",
 )
-@given.shard(_BENCHMARK, "questions")
-@given.executor(_BENCHMARK)
+@shard(_BENCHMARK, "questions")
+@executor(_BENCHMARK)
 @option("--seed", group=_BENCHMARK, type=int, default=0, metavar="N", help="Seed of --sample.")
 @option(
     "--sdk",
