@@ -2,7 +2,7 @@
 
     python scripts/bench_shards.py [--shards N] [--case GLOB …]
 
-`--case` limits conform, of which all cases take at least five minutes, and again in shards. The
+`--case` limits conform: all of its cases take at least five minutes, and as long in shards. The
 LoCoMo file is expected in $MEMCONFORM_DATA. Run this alone: each ratio compares commands that ran
 one after the other, and CPU time, too, grows with what else the machine does.
 """
@@ -72,11 +72,13 @@ def _conform(folder: Path, shards: int, cases: list[str]) -> None:
         part = _run(*command, "--shard", f"{number}/{shards}")
         parts.append(part)
         print(f"  shard {number}/{shards}: {part.wall:.1f} s, CPU {part.cpu:.1f} s", flush=True)
-    for what, times in (
-        ("wall time", sum(part.wall for part in parts) / whole.wall),
-        ("CPU time", sum(part.cpu for part in parts) / whole.cpu),
+    # Each shard starts the harness and daemons of its own: go alone took 1.22 of the time, and 1.43
+    # of the CPU time, on a quiet machine.
+    for what, times, limit in (
+        ("wall time", sum(part.wall for part in parts) / whole.wall, 1.3),
+        ("CPU time", sum(part.cpu for part in parts) / whole.cpu, 1.6),
     ):
-        report(f"conform, 3 SDKs, {shards} shards: {what}, of the whole's", times, "x", limit=1.3)
+        report(f"conform, 3 SDKs, {shards} shards: {what}, of the whole's", times, "x", limit=limit)
 
 
 def _merge(folder: Path) -> None:

@@ -111,7 +111,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
         require_same_settings(path, before, now, "give a system that the bench has measured")
     records = (record for _, record in read_records(path, _reader()))
     state = _resumed(record for record in records if record.system in systems)
-    # One of which nothing is taken over lacked a tool, or crashed, and may have been mended.
+    # A system without measurements lacked a tool or crashed, and may have been mended since.
     measured = {name for name, *_ in (*state.indexes, *state.queries)}
     changed = [
         name

@@ -197,7 +197,7 @@ class ShardExecutor:
         self._bound: dict[Shard, tuple[Future[Any], frozenset[str]]] = {}
         """By shard, the workers that it was given to because others cannot do it."""
         self._unbound = set[Shard]()
-        """Shards whose future was cancelled because none of those workers is left."""
+        """Shards whose future was cancelled because all of those workers have left."""
         self._submitted = count()
 
     async def run(self, shards: Sequence[Shard]) -> None:

@@ -146,7 +146,7 @@ def measure(task: ShardTask, bundle: Bundle | None) -> ShardResult:
     except (OSError, MemconformError, ValueError) as error:
         raise UnfitWorkerError(worker, str(error)) from error
     if result.exit_code and not result.log:
-        # Nothing fails without a word, unless there is no room for the word.
+        # A command that fails prints why; its log is empty if the disk is full.
         reason = f"the command ended with exit code {result.exit_code}, and could not say why"
         raise UnfitWorkerError(worker, f"{reason}: is {tempfile.gettempdir()} full?")
     known = _OF_THE_WORKER.intersection(_CODE.findall(result.log))

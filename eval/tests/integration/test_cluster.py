@@ -450,6 +450,27 @@ def test_shards_share_one_budget_and_ask_a_judge_once(
     assert not (workspace / "one" / "cache" / "llm").exists()
 
 
+def test_shards_that_failed_are_done_again_by_the_same_command(
+    workspace: Path,
+    dataset: Path,
+    installed: Call,
+    service: Service,
+    environment: dict[str, str],
+) -> None:
+    """Their folders had to be deleted by hand, one after the other."""
+    service.says(_CORRECT)
+    command = _run(write_sdk(workspace), dataset, "--scenario", "ask-basic", "--judge", MODEL)
+    command += ["--shards", "2", *_LOCAL, "--output", "out"]
+    key = environment.pop("OPENAI_API_KEY")
+    failed = installed(*command)
+    assert failed.code == 3, failed.err
+    assert "shard 1/2 ended with exit code 2, and has no result, as 1 other shard" in failed.err
+    assert "no_api_key" in failed.err
+    environment["OPENAI_API_KEY"] = key
+    again = installed(*command)
+    assert again.code == 0, again.err
+
+
 def test_conformance_in_shards(workspace: Path, installed: Call) -> None:
     """It has no --header, which was asked for all the same."""
     command = ["conform", "--sdk", write_sdk(workspace), "--case", "brain-create*", "--quiet"]

@@ -275,7 +275,7 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
     if earlier.build_hash != settings.build_hash:
         attempts = adoptable_attempts(journal, reverify=options.reverify)
         if next(attempts, None) is None:
-            # Nothing of the other build is taken over: it lacked a tool, or crashed.
+            # The other build measured nothing: it lacked a tool, or crashed.
             earlier = earlier.model_copy(update={"build_hash": settings.build_hash})
     require_same_settings(
         journal,

@@ -262,8 +262,9 @@ class _Work:
         """
         folders = self._folders
         failed = [shard for shard in self.shards if folders.exit_code(shard) not in _HAS_RESULT]
-        for shard in failed[:1]:
-            others = f", as {plural(len(failed) - 1, 'other shard')}" if failed[1:] else ""
+        if failed:
+            shard, *more = failed
+            others = f", as {plural(len(more), 'other shard')}" if more else ""
             raise DaemonError(
                 f"shard {shard} ended with exit code {folders.exit_code(shard)}, and has no"
                 f" result{others}",
