@@ -128,8 +128,9 @@ def test_a_cause_that_no_longer_occurs_fails_the_session(
 
 
 def test_a_daemon_that_does_not_start_is_an_error_of_each_case(
-    call: Callable[..., Ended], scripted: Callable[..., Path]
+    call: Callable[..., Ended], scripted: Callable[..., Path], environment: dict[str, str]
 ) -> None:
+    environment["CI"] = "true"  # pytest's summary then has the whole message of each error
     scripted("exits")
     ended = call("-v")
     assert ended.code == 1

@@ -80,8 +80,14 @@ class ConformanceHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Report how long the case took, not how long its result was looked at."""
+        """Report how long the case took, not how long its result was looked at.
+
+        The message is its first line: where `CI` is set, pytest repeats it in its summary.
+        """
         report = yield
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if isinstance(item, CaseItem) and crash is not None:
+            crash.message = crash.message.partition("\n")[0]
         if isinstance(item, CaseItem) and item.result is not None and call.when == "call":
             report.duration = item.result.took_ms / 1e3
         return report
