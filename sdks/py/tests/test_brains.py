@@ -363,3 +363,18 @@ def test_without_an_embedder_the_trace_reports_the_fallback(tmp_path: Path) -> N
         "hybrid-rerank": ("bm25", True),
     }
     store.close()
+
+
+@pytest.mark.parametrize(("model", "effective"), [("fh256-1", "bm25"), ("other", "hybrid")])
+def test_auto_is_bm25_with_the_feature_hash_and_hybrid_with_another_model(
+    tmp_path: Path, model: str, effective: str
+) -> None:
+    embedder = FeatureHash()
+    embedder.model = model
+    store = BrainStore(tmp_path, embedder)
+    brain = store.create("b", None)
+    brain.ingest([_new("a.md", "zebra")])
+    trace = Retriever().retrieve(brain, RetrievalRequest("zebra", 5, mode="auto")).trace
+    assert (trace.effective_mode, trace.embedder_used) == (effective, effective == "hybrid")
+    assert not trace.fell_back_to_bm25
+    store.close()

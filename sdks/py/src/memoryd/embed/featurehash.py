@@ -34,10 +34,14 @@ def _bucket(feature: str) -> tuple[int, int]:
     return value & 0xFF, -1 if value >> 31 else 1
 
 
+FEATURE_HASH = "fh256-1"
+"""A test double: its vectors know no meanings."""
+
+
 class FeatureHash:
     """`fh256-1`: signed feature hashing of terms and adjacent pairs of terms."""
 
-    name = "fh256-1"
+    name = model = FEATURE_HASH
     _dimensions = 256
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
