@@ -34,6 +34,12 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "all", "--sdk", _PY), 2, "all_and_more"),
         (("--sdk", "all", "--resume", "x"), 2, "resume_many"),
         (("--sdk", _PY, "--upstream", "magic"), 2, "Invalid value for '--upstream'"),
+        (("--sdk", _PY, "--embed-model", "fh256-1"), 2, "add --upstream scripted"),
+        (
+            ("--sdk", _PY, "--upstream", "scripted", "--embed-model", "bge-small-en"),
+            2,
+            "did you mean 'bge-small-en-v1.5'?",
+        ),
         (("--sdk", _PY, "--floor", "1.5"), 2, "invalid --floor 1.5"),
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
