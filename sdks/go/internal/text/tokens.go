@@ -68,7 +68,7 @@ var ascii = func() (table [utf8.RuneSelf]rune) {
 //go:embed unicode61.txt
 var unicode61 string
 
-// folds reads the table that scripts/unicode61.py writes, which says what its lines mean.
+// folds reads the table that scripts/tokenizer.py writes, which says what its lines mean.
 var folds = sync.OnceValue(func() *[utf8.MaxRune>>8 + 1]*[256]rune {
 	var pages [utf8.MaxRune>>8 + 1]*[256]rune
 	set := func(r, folded rune) {
