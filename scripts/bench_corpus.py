@@ -1,10 +1,10 @@
-"""Measure the reference daemons with the 105,591 turns of WMB-100K: ingest, searches, start and memory.
+"""Measure the reference daemons with the 105,591 turns of WMB-100K.
 
     python scripts/bench_corpus.py [--sdk SDK …] [--against REVISION] [--data DIR]
 
 With --against, the daemons of that revision are measured in the same run, as ratios. Without the
-public files, in $MEMCONFORM_DATA or beside the checkout, nothing is measured. Limits are for an idle
-machine with two cores.
+public files, in $MEMCONFORM_DATA or beside the checkout, nothing is measured. Limits are for an
+idle machine with two cores.
 """
 
 import argparse
@@ -201,7 +201,8 @@ async def _run(arguments: argparse.Namespace, folder: Path) -> None:
             old = await _measure(before, folder / f"{runner.name}-before", bodies, questions)
         for field in ("ingest", "p95_ms", "overhead_ms", "start_s", "start_mib"):
             ratio = getattr(now, field) / getattr(old, field)
-            print(f"  {f'{runner.name}: {field}, of that of {arguments.against}':<58} {ratio:>9.2f}")
+            name = f"{runner.name}: {field}, of that of {arguments.against}"
+            print(f"  {name:<58} {ratio:>9.2f}")
 
 
 def main() -> int:

@@ -2,8 +2,9 @@
 
     python scripts/tokenizer.py
 
-Into each reference daemon the table of its code points, and into sdks/vectors tokens.json. Of the lines of the table
-that hold for a code point, the last one counts; one without any separates tokens. In hexadecimal:
+Into each reference daemon the table of its code points, and into sdks/vectors tokens.json. Of the
+lines of the table that hold for a code point, the last one counts; one without any separates tokens.
+In hexadecimal:
 
     FROM TO             these code points are part of a token, as they are
     FROM TO STEP ADD    every STEP-th of them is, as itself plus ADD
@@ -19,12 +20,20 @@ from pathlib import Path
 _SDKS = Path(__file__).resolve().parents[1] / "sdks"
 TABLES = [_SDKS / "go" / "internal" / "text" / "unicode61.txt"]
 VECTORS = _SDKS / "vectors" / "tokens.json"
-_STEMS = ("", "b", "be", "tr", "cab", "oper", "yell", "syzyg", "trouble", "é", "hopp", "fizz", "ag", "abl", "siz")
-_SUFFIXES = """
-    s es ies sses ss ed eed ing ated bled ized ational tional enci anci izer logi bli alli entli eli ousli ization ation
-    ator alism iveness fulness ousness aliti iviti biliti icate ative alize iciti ical ful ness al ance ence er ic able
-    ible ant ement ment ent ion sion tion ou ism ate iti ous ive ize e y ll fulli
-""".split()
+_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
+_RULE = (
+    "What SQLite's FTS5 finds in the text in NFKC with tokenize = 'porter unicode61', in order. "
+    "Made by scripts/tokenizer.py, with all suffixes of Porter's algorithm and all code points at "
+    "which the tokenizer's tables change."
+)
+_SEPARATOR = ",\n  "
+_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz".split(" ")
+_SUFFIXES = (
+    "s es ies sses ss ed eed ing ated bled ized ational tional enci anci izer logi bli alli entli "
+    "eli ousli ization ation ator alism iveness fulness ousness aliti iviti biliti icate ative "
+    "alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent ion sion tion ou "
+    "ism ate iti ous ive ize e y ll fulli"
+).split(" ")
 
 
 def folds() -> Iterator[tuple[int, int | None]]:
@@ -32,15 +41,17 @@ def folds() -> Iterator[tuple[int, int | None]]:
     database = sqlite3.connect(":memory:")
     database.execute("CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'unicode61')")
     database.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, 'instance')")
-    points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
-    rows = ((point, f"x{chr(point)}x") for point in points)
+    rows = ((point, f"x{chr(point)}x") for point in _POINTS)
     database.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", rows)
     # Of a text in which the code point separates, the tokens are x and x.
-    for point, token in database.execute("SELECT doc, term FROM tokens WHERE term != 'x' ORDER BY doc"):
+    found = database.execute("SELECT doc, term FROM tokens WHERE term != 'x' ORDER BY doc")
+    for point, token in found:
         yield point, ord(token[1]) if len(token) == 3 else None
 
 
-def ranges(points: Iterable[int], *, steps: tuple[int, ...] = (1,)) -> Iterator[tuple[int, int, int]]:
+def ranges(
+    points: Iterable[int], *, steps: tuple[int, ...] = (1,)
+) -> Iterator[tuple[int, int, int]]:
     """Join code points into runs: the first, the last, and the step between two."""
     first = last = step = 0
     for point in points:
@@ -88,15 +99,24 @@ def tokens(texts: Sequence[str]) -> list[list[str]]:
 def vectors(lines: str) -> str:
     """Texts with their tokens: all suffixes, and the ends of every line of the table."""
     words = [" ".join(stem + suffix for suffix in _SUFFIXES) for stem in _STEMS]
-    words += [" ".join("a" * length + suffix for suffix in ("ing", "s", "ational")) for length in (57, 61, 62, 70)]
-    points = set()
+    words += [
+        " ".join("a" * length + suffix for suffix in ("ing", "s", "ational"))
+        for length in (57, 61, 62, 70)
+    ]
+    points: set[int] = set()
     for line in lines.splitlines():
         first, last = (int(number, 16) for number in line.split()[:2])
         points |= {first - 1, first, last, last + 1}
-    known = [chr(point) for point in sorted(points) if point > 0 and not 0xD800 <= point < 0xE000]
-    words += [" ".join(f"x{c}x" for c in known[start : start + 40]) for start in range(0, len(known), 40)]
-    cases = [{"text": text, "tokens": found} for text, found in zip(words, tokens(words), strict=True)]
-    return json.dumps({"cases": cases}, indent=1) + "\n"
+    valid = set(_POINTS)
+    known = [chr(point) for point in sorted(points) if point in valid]
+    words += [
+        " ".join(f"x{c}x" for c in known[start : start + 40]) for start in range(0, len(known), 40)
+    ]
+    cases = (
+        json.dumps({"text": text, "tokens": found})
+        for text, found in zip(words, tokens(words), strict=True)
+    )
+    return f'{{\n "rule": {json.dumps(_RULE)},\n "cases": [\n  {_SEPARATOR.join(cases)}\n ]\n}}\n'
 
 
 def main() -> None:
