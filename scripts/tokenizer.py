@@ -3,8 +3,8 @@
     python scripts/tokenizer.py
 
 Into each reference daemon the table of its code points, and into sdks/vectors tokens.json. Of the
-lines of the table that hold for a code point, the last one counts; one without any separates tokens.
-In hexadecimal:
+lines of the table that hold for a code point, the last one counts; one without any separates
+tokens. In hexadecimal:
 
     FROM TO             these code points are part of a token, as they are
     FROM TO STEP ADD    every STEP-th of them is, as itself plus ADD
@@ -27,13 +27,13 @@ _RULE = (
     "which the tokenizer's tables change."
 )
 _SEPARATOR = ",\n  "
-_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz".split(" ")
+_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz"
 _SUFFIXES = (
     "s es ies sses ss ed eed ing ated bled ized ational tional enci anci izer logi bli alli entli "
     "eli ousli ization ation ator alism iveness fulness ousness aliti iviti biliti icate ative "
     "alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent ion sion tion ou "
     "ism ate iti ous ive ize e y ll fulli"
-).split(" ")
+)
 
 
 def folds() -> Iterator[tuple[int, int | None]]:
@@ -98,7 +98,7 @@ def tokens(texts: Sequence[str]) -> list[list[str]]:
 
 def vectors(lines: str) -> str:
     """Texts with their tokens: all suffixes, and the ends of every line of the table."""
-    words = [" ".join(stem + suffix for suffix in _SUFFIXES) for stem in _STEMS]
+    words = [" ".join(stem + suffix for suffix in _SUFFIXES.split()) for stem in _STEMS.split(" ")]
     words += [
         " ".join("a" * length + suffix for suffix in ("ing", "s", "ational"))
         for length in (57, 61, 62, 70)
