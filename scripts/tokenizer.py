@@ -18,7 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 _SDKS = Path(__file__).resolve().parents[1] / "sdks"
-TABLES = [_SDKS / "go" / "internal" / "text" / "unicode61.txt"]
+TABLES = [
+    _SDKS / "go" / "internal" / "text" / "unicode61.txt",
+    _SDKS / "py" / "src" / "memoryd" / "text" / "unicode61.txt",
+]
 VECTORS = _SDKS / "vectors" / "tokens.json"
 _POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
 _RULE = (
@@ -27,7 +30,7 @@ _RULE = (
     "which the tokenizer's tables change."
 )
 _SEPARATOR = ",\n  "
-_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz"
+_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz yt"
 _SUFFIXES = (
     "s es ies sses ss ed eed ing ated bled ized ational tional enci anci izer logi bli alli entli "
     "eli ousli ization ation ator alism iveness fulness ousness aliti iviti biliti icate ative "
