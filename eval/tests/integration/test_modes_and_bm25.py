@@ -22,7 +22,7 @@ _MINILM = (*_PATIENT, "--timeout-first", "600", "--env", f"JB_EMBED_MODEL={MINIL
 _SETS = {"smoke": ("--data", "smoke", "--seed-reference-brain"), "lme": ("--data", "lme")}
 
 installed = pytest.mark.skipif(
-    MINILM not in served_models(), reason="the model is not installed: make minilm"
+    MINILM not in served_models(), reason="the model is not installed: make models"
 )
 
 

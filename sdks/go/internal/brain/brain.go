@@ -33,16 +33,13 @@ type Brain struct {
 
 	// upToDate reports whether the index has been reconciled with the files.
 	upToDate atomic.Bool
-	damaged  atomic.Pointer[index.Index] // to be replaced; may be one that was
 
 	// refresh waits until it has.
 	refresh func(context.Context) error
 }
 
 // open opens the index without reading the documents; reconcile does that.
-func open(
-	ctx context.Context, home Home, id string, embedder embed.Embedder, staging *files.Staging,
-) (*Brain, error) {
+func open(home Home, id string, embedder embed.Embedder, staging *files.Staging) (*Brain, error) {
 	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), staging: staging, feed: feed.New()}
 	owner, err := files.LockFile(b.layout.lock)
 	if err != nil {
@@ -53,7 +50,7 @@ func open(
 	if owner != nil {
 		file = b.layout.index
 	}
-	if b.index, err = index.Open(ctx, file, b.embedderName()); err != nil {
+	if b.index, err = index.Open(file, b.embedderName()); err != nil {
 		if owner != nil {
 			err = errors.Join(err, owner.Close())
 		}
@@ -84,66 +81,28 @@ func (b *Brain) Read(read func(*index.Index) error) error {
 	if b.deleted {
 		return b.notFound()
 	}
-	return b.noticeDamage(b.index, read(b.index))
+	return read(b.index)
 }
 
 // errStale means that the index must be reconciled with the files before it is read.
 var errStale = errors.New("the index is being rebuilt")
 
-// Search is Read for what needs the whole index. If its file turns out to be damaged, or the index is
-// being rebuilt, it waits for the index to be complete.
+// Search is Read for what needs the whole index; it waits for the index to be complete.
 func (b *Brain) Search(ctx context.Context, read func(*index.Index) error) error {
-	for repaired := false; ; {
+	for {
 		err := b.Read(func(ix *index.Index) error {
 			if !b.upToDate.Load() {
 				return errStale
 			}
 			return read(ix)
 		})
-		switch {
-		case index.IsDamage(err) && !repaired:
-			repaired = true
-		case !errors.Is(err, errStale):
+		if !errors.Is(err, errStale) {
 			return err
 		}
 		if err := b.refresh(ctx); err != nil {
 			return err
 		}
 	}
-}
-
-// noticeDamage has the index replaced before it is read again, if the error says that it is damaged.
-func (b *Brain) noticeDamage(ix *index.Index, err error) error {
-	if index.IsDamage(err) {
-		slog.Warn("the index is damaged, and is rebuilt", "brain", b.ID, "error", err)
-		b.damaged.Store(ix)
-		b.upToDate.Store(false)
-	}
-	return err
-}
-
-// replaceDamaged opens an empty index in place of a damaged one.
-func (b *Brain) replaceDamaged(ctx context.Context) error {
-	return b.write(func(ix *index.Index) error {
-		if b.damaged.Load() != ix {
-			return nil
-		}
-		file := ""
-		if b.owner != nil {
-			file = b.layout.index
-		}
-		_ = ix.Close() // it cannot be written any more, which is why it is replaced
-		if file != "" {
-			if err := index.Remove(file); err != nil {
-				return err
-			}
-		}
-		fresh, err := index.Open(ctx, file, b.embedderName())
-		if err == nil {
-			b.index = fresh
-		}
-		return err
-	})
 }
 
 func (b *Brain) embedderName() string {
@@ -179,7 +138,7 @@ func (b *Brain) write(write func(*index.Index) error) error {
 	if b.deleted {
 		return b.notFound()
 	}
-	return b.noticeDamage(b.index, write(b.index))
+	return write(b.index)
 }
 
 func (b *Brain) notFound() error { return problem.New(problem.NotFound, "no brain %q", b.ID) }

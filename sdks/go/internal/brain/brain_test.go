@@ -2,9 +2,7 @@ package brain
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +15,6 @@ import (
 	"memoryd/internal/files"
 	"memoryd/internal/index"
 	"memoryd/internal/problem"
-	"memoryd/internal/rank"
 	"memoryd/internal/wire"
 )
 
@@ -68,7 +65,7 @@ func find(t *testing.T, b *Brain, query string) []index.Chunk {
 		if err != nil {
 			return err
 		}
-		chunks, err = ix.Chunks(t.Context(), hits)
+		chunks, err = ix.Chunks(hits)
 		return err
 	})
 	if err != nil {
@@ -238,71 +235,18 @@ func TestBatchesAreLimitedInDocumentsAndBytes(t *testing.T) {
 	}
 }
 
-// damagedBrain returns a brain of 200 documents that contain `waits`, whose index was damaged after it
-// had been opened.
-func damagedBrain(t *testing.T, home string) *Brain {
-	t.Helper()
-	b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
-	for n := range 200 {
-		change(t, b, put(fmt.Sprintf("%d.md", n), fmt.Sprintf("zebra%d waits", n)))
-	}
-	other, err := sql.Open("sqlite", Home(home).layout("b").index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Exec("UPDATE chunk_terms_data SET block = x'ff' WHERE id > 10"); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func waiting(t *testing.T, b *Brain) (hits []rank.Hit, err error) {
-	err = b.Search(t.Context(), func(ix *index.Index) (err error) {
-		hits, err = ix.Keyword(t.Context(), "waits", index.Filter{}, 1000)
-		return err
-	})
-	return hits, err
-}
-
-func TestDamageThatASearchMeetsIsRepaired(t *testing.T) {
-	b := damagedBrain(t, t.TempDir())
-	if hits, err := waiting(t, b); err != nil || len(hits) != 200 {
-		t.Errorf("%d hits, %v", len(hits), err)
-	}
-}
-
-func TestDamageThatCouldNotBeRepairedIsRepairedLater(t *testing.T) {
-	home := t.TempDir()
-	b := damagedBrain(t, home)
-	// A folder that is not empty cannot be removed as a file.
-	blocked := filepath.Join(Home(home).layout("b").index+".seal", "x")
-	if err := os.MkdirAll(blocked, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := waiting(t, b); err == nil {
-		t.Error("repaired")
-	}
-	if err := os.RemoveAll(filepath.Dir(blocked)); err != nil {
-		t.Fatal(err)
-	}
-	if hits, err := waiting(t, b); err != nil || len(hits) != 200 {
-		t.Errorf("%d hits, %v", len(hits), err)
-	}
-}
-
 func TestNobodyWaitsForTheEmbedderOfARebuild(t *testing.T) {
 	embedder := gated{asked: make(chan struct{}, 9), open: make(chan struct{})}
 	b := create(t, newTestStore(t, t.TempDir(), embedder), "b")
 	close(embedder.open)
 	change(t, b, put("a", "slow zebra"), put("b", "lion"))
 	<-embedder.asked
-	// Rebuild as after damage, with an embedder that does not answer.
+	// Rebuild, with an embedder that does not answer.
 	embedder.open = make(chan struct{})
 	b.embedder = embedder
-	b.damaged.Store(b.index)
+	if err := b.write(func(ix *index.Index) error { return ix.Apply(nil, "a", "b") }); err != nil {
+		t.Fatal(err)
+	}
 	b.upToDate.Store(false)
 	counted := make(chan index.Counts, 1)
 	go func() {

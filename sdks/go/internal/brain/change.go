@@ -129,5 +129,5 @@ func (b *Brain) updateIndex(ctx context.Context, ix *index.Index, d *draft, docu
 			removed = append(removed, name)
 		}
 	}
-	return ix.Apply(ctx, visible, removed...)
+	return ix.Apply(visible, removed...)
 }

@@ -8,7 +8,7 @@ import (
 	"memoryd/internal/files"
 )
 
-const indexSuffix = ".sqlite"
+const indexSuffix = ".log"
 
 // Home is the state folder.
 type Home string

@@ -91,7 +91,7 @@ func (s *Store) open(ctx context.Context, id string) (*Brain, error) {
 	if err := s.Check(id); err != nil {
 		return nil, err
 	}
-	b, err := open(ctx, s.home, id, s.embedder, s.staging)
+	b, err := open(s.home, id, s.embedder, s.staging)
 	if err != nil {
 		return nil, err
 	}

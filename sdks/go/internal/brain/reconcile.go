@@ -41,22 +41,10 @@ func batches(changed []stamped) iter.Seq[[]stamped] {
 	}
 }
 
-// reconcile updates the index to match the files, and replaces it if it is damaged.
+// reconcile updates the index to match the files, and keeps the batches indexed before a failure. The
+// brain is locked only to compare and to apply, so that nobody waits for the embedder; what others
+// changed meanwhile is left to the next comparison.
 func (b *Brain) reconcile(ctx context.Context) error {
-	err := b.update(ctx)
-	if index.IsDamage(err) {
-		err = b.update(ctx)
-	}
-	return err
-}
-
-// update keeps the batches indexed before a failure. The brain is locked only to compare and to
-// apply, so that nobody waits for the embedder; what others changed meanwhile is left to the next
-// comparison.
-func (b *Brain) update(ctx context.Context) error {
-	if err := b.replaceDamaged(ctx); err != nil {
-		return err
-	}
 	for {
 		var changed []stamped
 		err := b.write(func(ix *index.Index) error {
@@ -66,7 +54,7 @@ func (b *Brain) update(ctx context.Context) error {
 				return err
 			}
 			if len(removed) > 0 {
-				if err := ix.Apply(ctx, nil, removed...); err != nil {
+				if err := ix.Apply(nil, removed...); err != nil {
 					return err
 				}
 			}
@@ -84,7 +72,7 @@ func (b *Brain) update(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			err = b.write(func(ix *index.Index) error { return b.applyUnchanged(ctx, ix, documents) })
+			err = b.write(func(ix *index.Index) error { return b.applyUnchanged(ix, documents) })
 			if err != nil {
 				return err
 			}
@@ -93,10 +81,7 @@ func (b *Brain) update(ctx context.Context) error {
 }
 
 func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []stamped, removed []string, err error) {
-	cache, err := ix.Stamps(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	cache := ix.Stamps()
 	sidecars := files.NewTree(b.layout.sidecars)
 	err = files.Walk(ctx, b.layout.documents, "", func(path string, info fs.FileInfo) error {
 		if files.IsHidden(path) {
@@ -149,7 +134,7 @@ func (b *Brain) prepare(ctx context.Context, batch []stamped) ([]index.Document,
 }
 
 // applyUnchanged indexes the documents whose files are still those that were read.
-func (b *Brain) applyUnchanged(ctx context.Context, ix *index.Index, documents []index.Document) error {
+func (b *Brain) applyUnchanged(ix *index.Index, documents []index.Document) error {
 	stored, sidecars := files.NewTree(b.layout.documents), files.NewTree(b.layout.sidecars)
 	var unchanged []index.Document
 	for _, document := range documents {
@@ -168,7 +153,7 @@ func (b *Brain) applyUnchanged(ctx context.Context, ix *index.Index, documents [
 			unchanged = append(unchanged, document)
 		}
 	}
-	return ix.Apply(ctx, unchanged)
+	return ix.Apply(unchanged)
 }
 
 // stampBeside returns the stamp of a document together with its current sidecar.

@@ -83,7 +83,7 @@ func TestDamagedIndexIsRebuiltFromTheFiles(t *testing.T) {
 	store := newTestStore(t, home, embed.FeatureHash{})
 	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
 	_ = store.Close()
-	err := os.WriteFile(filepath.Join(home, "index/go/b.sqlite"), []byte("no database"), 0o644)
+	err := os.WriteFile(filepath.Join(home, "index/go/b.log"), []byte("no log"), 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRecreatedBrainIsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	ingest(t, b, text("a.md", "zebra"))
-	ingest(t, create(t, store, "b.sqlite"), text("n.md", "zebra"))
+	ingest(t, create(t, store, "b.log"), text("n.md", "zebra"))
 	_, err = store.Create(t.Context(), "b", nil)
 	expectCode(t, err, problem.Conflict)
 	if err := store.Delete(t.Context(), "b"); err != nil {
@@ -131,7 +131,7 @@ func TestRecreatedBrainIsEmpty(t *testing.T) {
 	if files.Exists(filepath.Join(home, "meta/b")) {
 		t.Error("sidecars are left")
 	}
-	expect(t, get(t, store, "b.sqlite"), "zebra", "n.md")
+	expect(t, get(t, store, "b.log"), "zebra", "n.md")
 }
 
 func TestIDs(t *testing.T) {

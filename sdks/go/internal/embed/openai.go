@@ -8,11 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"memoryd/internal/upstream"
-	"memoryd/internal/wire"
 )
 
 // callLimit is how many texts one call embeds.
@@ -20,22 +16,22 @@ const callLimit = 64
 
 // OpenAI embeds with the embeddings API, which Ollama serves too.
 type OpenAI struct {
-	service    upstream.Service
-	name       string
-	model      string
-	embeddings openai.EmbeddingService
+	service upstream.Service
+	name    string
+	model   string
+	api     upstream.API
 }
 
-// NewOpenAI returns an embedder; an empty baseURL means the client's default. The embedder's name
+// NewOpenAI returns an embedder; an empty baseURL means OpenAI's. The embedder's name
 // contains everything that its vectors depend on, and only a digest of the URL, because that may
 // contain a password.
 func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenAI {
 	address := sha256.Sum256([]byte(baseURL))
 	return &OpenAI{
-		service:    service,
-		name:       fmt.Sprintf("%s/%s@%x", provider, model, address[:6]),
-		model:      model,
-		embeddings: openai.NewEmbeddingService(upstream.OpenAIOptions(service.Key, baseURL)...),
+		service: service,
+		name:    fmt.Sprintf("%s/%s@%x", provider, model, address[:6]),
+		model:   model,
+		api:     upstream.OpenAI(service.Key, baseURL),
 	}
 }
 
@@ -47,11 +43,12 @@ func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	vectors := make([]Vector, 0, len(texts))
 	for some := range slices.Chunk(texts, callLimit) {
 		err := o.service.Call(ctx, func(ctx context.Context) error {
-			answer, err := o.call(ctx, some)
-			if err != nil {
-				return err
+			var answer embeddings
+			request := embeddingRequest{Model: o.model, Input: some, EncodingFormat: "float"}
+			err := o.api.PostFor(ctx, "embeddings", request, &answer)
+			if err == nil {
+				vectors, err = appendVectors(vectors, answer, len(some))
 			}
-			vectors, err = appendVectors(vectors, answer, len(some))
 			return err
 		})
 		if err != nil {
@@ -61,29 +58,22 @@ func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	return vectors, nil
 }
 
-func (o *OpenAI) call(ctx context.Context, texts []string) ([]byte, error) {
-	params := openai.EmbeddingNewParams{
-		Model:          o.model,
-		Input:          openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
-		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
-	}
-	// Decoded here, because the client turns strings into numbers and null into 0.
-	var answer []byte
-	_, err := o.embeddings.New(ctx, params, option.WithResponseBodyInto(&answer))
-	return answer, upstream.OpenAIError(err)
+type embeddingRequest struct {
+	Model          string   `json:"model"`
+	Input          []string `json:"input"`
+	EncodingFormat string   `json:"encoding_format"`
 }
 
-// appendVectors decodes the response for this many texts; all vectors must have the same dimension.
-func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error) {
-	var body struct {
-		Data []struct {
-			Index     *int       `json:"index"`
-			Embedding []*float64 `json:"embedding"`
-		} `json:"data"`
-	}
-	if err := wire.Unmarshal(answer, &body); err != nil {
-		return nil, fmt.Errorf("cannot decode the embeddings: %w", err)
-	}
+// embeddings is the part of a response that is read.
+type embeddings struct {
+	Data []struct {
+		Index     *int       `json:"index"`
+		Embedding []*float64 `json:"embedding"`
+	} `json:"data"`
+}
+
+// appendVectors adds those of the response for this many texts; all must have the same dimension.
+func appendVectors(vectors []Vector, body embeddings, texts int) ([]Vector, error) {
 	if len(body.Data) != texts {
 		return nil, fmt.Errorf("%d vectors for %d texts", len(body.Data), texts)
 	}

@@ -1,70 +1,49 @@
 package files
 
 import (
-	"context"
-	"database/sql"
 	"errors"
-	"fmt"
-	"io/fs"
-	"net/url"
+	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// databaseLock is an exclusive transaction on an empty SQLite database. Daemons in all languages share
-// SQLite's locks, which end with the process.
-type databaseLock struct {
-	db   *sql.DB
-	conn *sql.Conn
-}
+// lockPoll is how long to wait before another attempt to get a lock.
+const lockPoll = 10 * time.Millisecond
 
-// lockDatabase returns nil if another process still holds the lock after the wait.
-func lockDatabase(file string, wait time.Duration) (*databaseLock, error) {
-	lock, err := beginExclusive(file, wait)
-	if !hasCode(err, sqlite3.SQLITE_NOTADB) {
-		return lock, err
-	}
-	// Nobody holds the lock of a damaged file, and it holds no data.
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return beginExclusive(file, wait)
-}
-
-func beginExclusive(file string, wait time.Duration) (*databaseLock, error) {
-	options := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}}
-	source := &url.URL{Scheme: "file", Path: file, RawQuery: options.Encode()}
-	db, err := sql.Open("sqlite", source.String())
+// lockDatabase takes the lock that a transaction takes which begins with `BEGIN EXCLUSIVE` on the SQLite
+// database in file, and which daemons in all languages share: a write lock on the bytes that SQLite
+// reserves for it (https://sqlite.org/lockingv3.html). Closing it releases it, and so does the end of
+// the process. It returns nil if another process still holds the lock after the wait.
+func lockDatabase(file string, wait time.Duration) (io.Closer, error) {
+	handle, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	// Not a caller's context: the driver closes a connection whose context ends.
-	ctx := context.Background()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	lock := &databaseLock{db, conn}
-	if _, err := conn.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
-		closed := lock.release()
-		if hasCode(err, sqlite3.SQLITE_BUSY) {
-			return nil, closed
+	bytes := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: 0x40000000, Len: 512}
+	for until := time.Now().Add(wait); ; time.Sleep(lockPoll) {
+		err := syscall.FcntlFlock(handle.Fd(), setLock, &bytes)
+		if err == nil {
+			return handle, nil
 		}
-		return nil, errors.Join(err, closed)
+		if isHeld := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES); isHeld && time.Now().Before(until) {
+			continue
+		} else if isHeld {
+			err = nil
+		}
+		return nil, errors.Join(err, handle.Close())
 	}
-	return lock, nil
 }
 
-func (l *databaseLock) release() error { return errors.Join(l.conn.Close(), l.db.Close()) }
-
-func hasCode(err error, code int) bool {
-	var refused *sqlite.Error
-	return errors.As(err, &refused) && refused.Code()&0xFF == code
-}
+// setLock is the command for a lock that belongs to the open file, where there is one: any other is
+// lost as soon as the process closes another handle of the file.
+var setLock = func() int {
+	if runtime.GOOS == "linux" {
+		return 37 // F_OFD_SETLK
+	}
+	return syscall.F_SETLK
+}()
 
 // LockFile locks a file for this process until the file is closed, which the operating system does
 // when the process dies. It returns nil if another process holds the lock.

@@ -9,8 +9,9 @@ import (
 )
 
 // recoverAll undoes and removes what daemons left in staging that no longer run, whichever SDK they
-// were of. A change that cannot be undone stays for the next start, and the log names its folder.
-func recoverAll(home, staging string) error {
+// were of, except in its own folder. A change that cannot be undone stays for the next start, and the
+// log names its folder.
+func recoverAll(home, staging, own string) error {
 	entries, err := os.ReadDir(staging)
 	if err != nil {
 		return err
@@ -20,6 +21,9 @@ func recoverAll(home, staging string) error {
 			continue
 		}
 		folder := filepath.Join(staging, entry.Name())
+		if folder == own {
+			continue
+		}
 		if err := recoverDaemon(home, folder); err != nil {
 			slog.Error("cannot undo the changes of a daemon; its files are kept", "folder", folder, "error", err)
 		}
@@ -32,7 +36,7 @@ func recoverDaemon(home, folder string) (err error) {
 	if lock == nil || err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.release()) }()
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	if info, err := lstat(filepath.Join(folder, journalName)); info != nil || err != nil {
 		return errors.Join(err, fmt.Errorf("%s: a change of another format is left as it is", folder))
 	}

@@ -3,9 +3,11 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -16,7 +18,8 @@ const startWait = time.Minute
 // deletes. It is locked as long as the daemon runs.
 type Staging struct {
 	home, root, folder string
-	lock               *databaseLock
+	lock               io.Closer
+	starting           sync.Mutex
 }
 
 // OpenStaging undoes what killed daemons left, and takes a folder.
@@ -39,6 +42,8 @@ func OpenStaging(home string) (*Staging, error) {
 
 // Exclusively runs act as the only daemon that starts, or creates or deletes a brain.
 func (s *Staging) Exclusively(act func() error) error {
+	s.starting.Lock() // the other lock may be one of the whole process
+	defer s.starting.Unlock()
 	lock, err := lockDatabase(filepath.Join(s.root, "lock"), startWait)
 	if err != nil {
 		return fmt.Errorf("cannot lock the staging folder: %w", err)
@@ -46,11 +51,11 @@ func (s *Staging) Exclusively(act func() error) error {
 	if lock == nil {
 		return fmt.Errorf("another daemon has locked %s for %s", s.root, startWait)
 	}
-	return errors.Join(act(), lock.release())
+	return errors.Join(act(), lock.Close())
 }
 
 // Recover undoes what daemons left that were killed since; call it within Exclusively.
-func (s *Staging) Recover() error { return recoverAll(s.home, s.root) }
+func (s *Staging) Recover() error { return recoverAll(s.home, s.root, s.folder) }
 
 // NewFolder creates a folder for one change, or for files to be deleted. It goes with the daemon.
 func (s *Staging) NewFolder() (string, error) { return os.MkdirTemp(s.folder, "") }
@@ -73,7 +78,7 @@ func (s *Staging) Close() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	err = errors.Join(err, s.lock.release())
+	err = errors.Join(err, s.lock.Close())
 	s.lock = nil
 	return err
 }

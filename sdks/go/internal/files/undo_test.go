@@ -11,7 +11,7 @@ import (
 // kill leaves a change as its process would that dies now, and returns the daemon that starts next.
 func kill(t *testing.T, staging *Staging) *Staging {
 	t.Helper()
-	if err := staging.lock.release(); err != nil {
+	if err := staging.lock.Close(); err != nil {
 		t.Fatal(err)
 	}
 	staging.lock = nil

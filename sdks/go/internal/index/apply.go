@@ -1,13 +1,10 @@
 package index
 
 import (
-	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"log/slog"
 
 	"memoryd/internal/embed"
-	"memoryd/internal/problem"
 	"memoryd/internal/wire"
 )
 
@@ -22,54 +19,120 @@ type Document struct {
 	Vectors  []embed.Vector // one per chunk; nil without an embedder
 }
 
-// session returns metadata.session_id if it is a string, otherwise nil.
-func (d Document) session() *string {
-	var session *string
-	if wire.Unmarshal(d.Metadata["session_id"], &session) != nil {
-		return nil
-	}
-	return session
-}
-
 // Apply adds documents, replacing those of the same path, and removes the removed paths: all or
 // nothing.
-func (ix *Index) Apply(ctx context.Context, documents []Document, removed ...string) error {
+func (ix *Index) Apply(documents []Document, removed ...string) error {
+	records := make([]record, 0, len(removed)+len(documents))
+	for _, path := range removed {
+		records = append(records, record{Path: path, Removed: true})
+	}
 	for _, doc := range documents {
 		for _, vector := range doc.Vectors {
-			if !ix.vectors.fits(len(vector)) {
-				return problem.New(problem.BadGateway, "the embedder returned %d dimensions, the index has %d",
-					len(vector), ix.vectors.dims)
+			if err := ix.vectors.check(len(vector)); err != nil {
+				return err
 			}
 		}
+		metadata, err := wire.Marshal(doc.Metadata)
+		if err != nil {
+			return fmt.Errorf("cannot change the index: %w", err)
+		}
+		records = append(records, record{
+			Path: doc.Path, Stamp: doc.Stamp, Title: doc.Title, Tags: doc.Tags, Metadata: metadata,
+			Chunks: doc.Chunks, vectors: doc.Vectors,
+		})
 	}
-	ctx = withoutCancel(ctx)
-	tx, err := ix.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
+	if ix.log != nil {
+		if err := ix.log.append(records); err != nil {
+			return fmt.Errorf("cannot change the index: %w", err)
+		}
 	}
-	if err := ix.applyIn(ctx, tx, documents, removed); err != nil {
-		return errors.Join(fmt.Errorf("cannot change the index: %w", err), tx.Rollback(), ix.load(ctx))
+	for _, r := range records {
+		ix.apply(r)
 	}
+	ix.tidy()
 	return nil
 }
 
-func (ix *Index) applyIn(ctx context.Context, tx *sql.Tx, documents []Document, removed []string) error {
-	c, err := ix.begin(ctx, tx)
-	if err != nil {
-		return err
+// apply changes what is in memory, which cannot fail.
+func (ix *Index) apply(r record) {
+	if old := ix.documents[r.Path]; old != nil {
+		for _, number := range old.slots {
+			ix.terms.remove(number, ix.slots[number].text)
+			ix.slots[number] = slot{}
+		}
+		ix.chunks -= len(old.slots)
+		delete(ix.documents, r.Path)
 	}
-	for _, path := range removed {
-		if err := c.remove(ctx, path); err != nil {
-			return err
+	if r.Removed {
+		return
+	}
+	if ix.chunks == 0 {
+		// The next vectors may have other dimensions.
+		ix.slots, ix.terms, ix.vectors = nil, postings{}, matrix{}
+	}
+	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, session: r.session()}
+	for ordinal, text := range r.Chunks {
+		number := len(ix.slots)
+		ix.slots = append(ix.slots, slot{document: doc, ordinal: ordinal, text: text})
+		ix.terms.add(number, text)
+		if r.vectors != nil {
+			ix.vectors.put(number, r.vectors[ordinal])
+		}
+		doc.slots = append(doc.slots, number)
+	}
+	ix.chunks += len(doc.slots)
+	ix.documents[r.Path] = doc
+}
+
+// tidy drops what is no longer used, from memory and from the log, once it is most of them.
+func (ix *Index) tidy() {
+	if len(ix.slots) > 2*ix.chunks+leastWaste {
+		ix.compact()
+	}
+	if ix.log == nil || !ix.log.damaged && ix.log.records <= 2*len(ix.documents)+leastWaste {
+		return
+	}
+	if err := ix.log.rewrite(ix.records); err != nil {
+		slog.Warn("cannot rewrite the log of an index; it stays as it is", "error", err)
+	}
+}
+
+const leastWaste = 1024
+
+// compact renumbers the slots without those that are free.
+func (ix *Index) compact() {
+	numbers := make([]int, len(ix.slots))
+	kept := ix.slots[:0]
+	for old, s := range ix.slots {
+		if s.document == nil {
+			numbers[old] = free
+			continue
+		}
+		numbers[old] = len(kept)
+		ix.vectors.move(old, len(kept))
+		s.document.slots[s.ordinal] = len(kept)
+		kept = append(kept, s)
+	}
+	clear(ix.slots[len(kept):])
+	ix.slots = kept
+	ix.vectors.cut(len(kept))
+	ix.terms.renumber(numbers)
+}
+
+const free = -1
+
+// records yields what the index holds.
+func (ix *Index) records(yield func(record) bool) {
+	for _, doc := range ix.documents {
+		r := record{Path: doc.path, Stamp: doc.stamp, Title: doc.title, Tags: doc.tags, Metadata: doc.metadata}
+		for _, number := range doc.slots {
+			r.Chunks = append(r.Chunks, ix.slots[number].text)
+			if ix.vectors.dims > 0 {
+				r.vectors = append(r.vectors, ix.vectors.row(number))
+			}
+		}
+		if !yield(r) {
+			return
 		}
 	}
-	for _, doc := range documents {
-		if err := c.remove(ctx, doc.Path); err != nil {
-			return err
-		}
-		if err := c.insert(ctx, doc); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
 }

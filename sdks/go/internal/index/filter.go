@@ -14,10 +14,6 @@ type Filter struct {
 	Sessions []string
 }
 
-func (f Filter) allowsAll() bool {
-	return len(f.Prefixes) == 0 && f.Paths == nil && f.Tags == nil && f.Sessions == nil
-}
-
 // compiled turns the filter into a predicate, with lists as sets.
 func (f Filter) compiled() func(*document) bool {
 	paths, tags, sessions := setOf(f.Paths), setOf(f.Tags), setOf(f.Sessions)

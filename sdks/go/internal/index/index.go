@@ -1,38 +1,46 @@
-// Package index is the search index of one brain: SQLite FTS5 for terms, a matrix for vectors. It
-// is a cache of the files: an index that is damaged or of another format is deleted and rebuilt.
+// Package index is the search index of one brain, in memory: postings for terms, a matrix for vectors.
+// A log keeps what it was made from. Both are a cache of the files: what is missing or damaged is
+// indexed again.
 package index
 
 import (
-	"context"
-	"database/sql"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"memoryd/internal/embed"
+	"memoryd/internal/rank"
+	"memoryd/internal/wire"
 )
 
 // Index is safe for concurrent readers; Apply requires exclusive access.
 //
-// A chunk has a slot, a small integer that is its row in the vector matrix and, plus one, its rowid
-// in SQLite. Freed slots are reused, so that the matrix stays dense.
+// A chunk has a slot, a small integer that is its place in the postings and its row in the matrix.
 type Index struct {
-	db        *sql.DB
-	file      string // empty if it is in memory
-	madeBy    string
+	log       *log // nil if another daemon holds its file
 	documents map[string]*document
 	slots     []slot
-	free      []int
+	terms     postings
 	vectors   matrix
-	readers   int // how many can read at once
+	chunks    int // slots that are taken
 }
 
 type document struct {
-	path    string
-	session *string
-	tags    []string
-	slots   []int
+	path, stamp string
+	title       *string
+	session     *string
+	tags        []string
+	metadata    jsontext.Value
+	slots       []int
 }
 
-// slot is free if document is nil.
+// slot is free if document is nil, until the index is compacted.
 type slot struct {
 	document *document
 	ordinal  int
+	text     string
 }
 
 // Counts are the numbers that a brain reports.
@@ -40,50 +48,100 @@ type Counts struct {
 	Documents, Chunks, Vectors int
 }
 
-// cancellable returns the context for a query, which ends when its client is gone. The driver then
-// closes the connection, and the next query opens another, except in memory.
-func (ix *Index) cancellable(ctx context.Context) context.Context {
-	if ix.file == "" {
-		return withoutCancel(ctx)
+// Open opens the index whose log is file, or one without a log if file is empty, for vectors of the
+// embedder of this name. It lacks what the log lacks, or has damaged.
+func Open(file, embedder string) (*Index, error) {
+	ix := &Index{documents: map[string]*document{}}
+	if file == "" {
+		return ix, nil
 	}
-	return ctx
+	opened, err := openLog(file, embedder)
+	if err == nil {
+		err = opened.replay(ix.apply)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the index: %w", err)
+	}
+	ix.log = opened
+	ix.tidy()
+	return ix, nil
 }
-
-// withoutCancel lets a statement run to its end. The driver closes a connection whose statement is
-// interrupted, and an in-memory index would be lost with it.
-func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // Close closes the index; it must no longer be in use.
 func (ix *Index) Close() error {
-	if err := ix.db.Close(); err != nil || ix.file == "" {
-		return err
+	if ix.log == nil {
+		return nil
 	}
-	return seal(ix.file)
+	return ix.log.file.Close()
 }
 
 // Counts returns how many documents, chunks and vectors are searchable.
 func (ix *Index) Counts() Counts {
-	return Counts{
-		Documents: len(ix.documents),
-		Chunks:    len(ix.slots) - len(ix.free),
-		Vectors:   ix.vectors.count,
+	counts := Counts{Documents: len(ix.documents), Chunks: ix.chunks}
+	if ix.vectors.dims > 0 {
+		counts.Vectors = ix.chunks
 	}
+	return counts
 }
 
 // Stamps returns the stamp with which each document was indexed, by path.
-func (ix *Index) Stamps(ctx context.Context) (map[string]string, error) {
-	rows, err := ix.db.QueryContext(withoutCancel(ctx), "SELECT path, stamp FROM documents")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
+func (ix *Index) Stamps() map[string]string {
 	stamps := make(map[string]string, len(ix.documents))
-	for rows.Next() {
-		var path, stamp string
-		if err := rows.Scan(&path, &stamp); err != nil {
+	for path, doc := range ix.documents {
+		stamps[path] = doc.stamp
+	}
+	return stamps
+}
+
+// Compare is the ranking order: best score, then path by its bytes, then ordinal.
+func (ix *Index) Compare(a, b rank.Hit) int {
+	if a.Score != b.Score {
+		return cmp.Compare(b.Score, a.Score)
+	}
+	left, right := &ix.slots[a.Slot], &ix.slots[b.Slot]
+	return cmp.Or(
+		strings.Compare(left.document.path, right.document.path),
+		cmp.Compare(left.ordinal, right.ordinal),
+	)
+}
+
+// Chunk is a chunk with the fields of its document.
+type Chunk struct {
+	Path     string
+	Ordinal  int
+	Text     string
+	Title    *string
+	Metadata wire.Object
+}
+
+// Chunks returns the chunks of hits, in their order.
+func (ix *Index) Chunks(hits []rank.Hit) ([]Chunk, error) {
+	chunks := make([]Chunk, len(hits))
+	for i, hit := range hits {
+		s := ix.slots[hit.Slot]
+		chunks[i] = Chunk{Path: s.document.path, Ordinal: s.ordinal, Text: s.text, Title: s.document.title}
+		if err := wire.Unmarshal(s.document.metadata, &chunks[i].Metadata); err != nil {
 			return nil, err
 		}
-		stamps[path] = stamp
 	}
-	return stamps, rows.Err()
+	return chunks, nil
+}
+
+// Semantic returns the best limit chunks by kernel; it ranks all that the filter allows.
+func (ix *Index) Semantic(vector embed.Vector, kernel rank.Kernel, filter Filter, limit int) ([]rank.Hit, error) {
+	if err := ix.vectors.check(len(vector)); err != nil {
+		return nil, err
+	}
+	allows := filter.compiled()
+	hits := make([]rank.Hit, 0, ix.chunks)
+	for number := range ix.slots {
+		if doc := ix.slots[number].document; doc != nil && allows(doc) {
+			hits = append(hits, rank.Hit{Slot: number})
+		}
+	}
+	ix.vectors.score(sparse(vector), hits)
+	for i := range hits {
+		hits[i].Score = kernel(hits[i].Score)
+	}
+	return rank.Best(hits, limit, ix.Compare), nil
 }

@@ -4,23 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/problem"
 	"memoryd/internal/rank"
+	"memoryd/internal/text"
 	"memoryd/internal/wire"
 )
 
 func newTestIndex(t *testing.T, file string) *Index {
 	t.Helper()
-	ix, err := Open(t.Context(), file, "fh256-1")
+	ix, err := Open(file, "fh256-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +39,7 @@ func doc(path string, chunks ...string) Document {
 
 func apply(t *testing.T, ix *Index, documents ...Document) {
 	t.Helper()
-	if err := ix.Apply(t.Context(), documents); err != nil {
+	if err := ix.Apply(documents); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -48,7 +52,7 @@ func found(t *testing.T, ix *Index, query string, filter Filter) []string {
 		t.Fatal(err)
 	}
 	paths := []string{}
-	chunks, err := ix.Chunks(t.Context(), keyword)
+	chunks, err := ix.Chunks(keyword)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +72,13 @@ func best(t *testing.T, ix *Index, query string) string {
 	return ix.slots[hits[0].Slot].document.path
 }
 
-func TestFreedSlotIsReusedWithoutMixingDocuments(t *testing.T) {
+func TestFreeSlotsAreCompactedWithoutMixingDocuments(t *testing.T) {
 	ix := newTestIndex(t, "")
 	for n := range 5 {
 		apply(t, ix, doc(fmt.Sprintf("%d.md", n), fmt.Sprintf("animal%d", n)))
 	}
 	apply(t, ix, doc("2.md", "plant"), doc("9.md", "animal2"))
+	ix.compact()
 	for query, want := range map[string]string{"animal2": "9.md", "plant": "2.md"} {
 		if got := found(t, ix, query, Filter{}); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s by keyword: %q", query, got)
@@ -108,7 +113,7 @@ func TestTiesAreDecidedByPathBytesAndOrdinal(t *testing.T) {
 	}
 }
 
-func TestTiesBeyondTheFetchedRowsAreDecidedByPath(t *testing.T) {
+func TestTiesOfManyAreDecidedByPath(t *testing.T) {
 	ix := newTestIndex(t, "")
 	for n := 300; n > 0; n-- {
 		apply(t, ix, doc(fmt.Sprintf("%03d.md", n), "the same words"))
@@ -124,53 +129,11 @@ func TestTiesBeyondTheFetchedRowsAreDecidedByPath(t *testing.T) {
 	}
 }
 
-func TestNumberOfReadersDoesNotAffectTheResult(t *testing.T) {
-	ix := newTestIndex(t, filepath.Join(t.TempDir(), "index"))
-	documents := make([]Document, 2*slotsWorthAReader+1)
-	for n := range documents {
-		documents[n] = doc(fmt.Sprintf("%d.md", n), fmt.Sprintf("box%d holds item%d", n%500, n%7))
-	}
-	apply(t, ix, documents...)
-	for _, filter := range []Filter{{}, {Prefixes: []string{"1"}}} {
-		ix.readers = 1
-		want, err := ix.Keyword(t.Context(), "box3 item5", filter, 50)
-		if err != nil || len(want) != 50 {
-			t.Fatal(want, err)
-		}
-		ix.readers = 3
-		if got, err := ix.Keyword(t.Context(), "box3 item5", filter, 50); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%v, %v, want %v", got, err, want)
-		}
-	}
-}
-
 func TestQuerySyntaxIsNotInterpreted(t *testing.T) {
 	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"), doc("b.md", "near"))
 	if got := found(t, ix, `NOT "zebra* AND (`, Filter{}); !slices.Equal(got, []string{"a.md"}) {
 		t.Errorf("found %q", got)
-	}
-}
-
-func TestCancelledSearchKeepsAnInMemoryIndex(t *testing.T) {
-	ix := newTestIndex(t, "")
-	for n := range 500 {
-		apply(t, ix, doc(fmt.Sprintf("%d.md", n), "zebra"))
-	}
-	for n := range 50 {
-		ctx, cancel := context.WithCancel(t.Context())
-		// short limit: it may be cancelled at any moment
-		time.AfterFunc(time.Duration(n)*50*time.Microsecond, cancel)
-		hits, err := ix.Keyword(ctx, "zebra", Filter{}, 20)
-		if err == nil {
-			_, err = ix.Chunks(ctx, hits)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := found(t, ix, "zebra", Filter{}); len(got) != 100 {
-		t.Errorf("found %d", len(got))
 	}
 }
 
@@ -213,7 +176,7 @@ func TestFilters(t *testing.T) {
 }
 
 func TestIndexIsReopened(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "b.sqlite")
+	file := filepath.Join(t.TempDir(), "b.log")
 	ix := newTestIndex(t, file)
 	title := "T"
 	d := doc("a.md", "zebra", "giraffe")
@@ -221,7 +184,7 @@ func TestIndexIsReopened(t *testing.T) {
 	d.Tags = []string{"x"}
 	d.Metadata["n"] = jsontext.Value("12345678901234567890")
 	apply(t, ix, doc("gone.md", "lion"), d)
-	if err := ix.Apply(t.Context(), nil, "gone.md"); err != nil {
+	if err := ix.Apply(nil, "gone.md"); err != nil {
 		t.Fatal(err)
 	}
 	if err := ix.Close(); err != nil {
@@ -234,56 +197,40 @@ func TestIndexIsReopened(t *testing.T) {
 	if got := best(t, ix, "zebra"); got != "a.md" || ix.Counts() != (Counts{1, 2, 2}) {
 		t.Errorf("best %q of %+v", got, ix.Counts())
 	}
-	chunks, err := ix.Chunks(t.Context(), []rank.Hit{{Slot: 2}})
+	chunks, err := ix.Chunks([]rank.Hit{{Slot: 2}})
 	if err != nil || *chunks[0].Title != "T" || string(chunks[0].Metadata["n"]) != "12345678901234567890" {
 		t.Errorf("%+v, %v", chunks, err)
 	}
-	stamps, err := ix.Stamps(t.Context())
-	if err != nil || len(stamps) != 1 || stamps["a.md"] != "s" {
-		t.Errorf("%v, %v", stamps, err)
+	if stamps := ix.Stamps(); len(stamps) != 1 || stamps["a.md"] != "s" {
+		t.Errorf("%v", stamps)
 	}
 }
 
-func TestUnusableIndexIsReplaced(t *testing.T) {
-	damage := map[string]func(file string) error{
-		"no database": func(file string) error {
-			return os.WriteFile(file, []byte(fmt.Sprintf("%099999d", 0)), 0o644)
-		},
-		"cut": func(file string) error { return os.Truncate(file, 5000) },
-		"overwritten": func(file string) error {
-			handle, err := os.OpenFile(file, os.O_WRONLY, 0)
-			if err != nil {
-				return err
-			}
-			_, err = handle.WriteAt(make([]byte, 30_000), 4096)
-			return errors.Join(err, handle.Close())
-		},
-	}
-	for name, do := range damage {
-		file := filepath.Join(t.TempDir(), "b.sqlite")
-		ix := newTestIndex(t, file)
-		for n := range 100 {
-			apply(t, ix, doc(fmt.Sprintf("%d.md", n), "zebra"))
-		}
-		if err := errors.Join(ix.Close(), do(file)); err != nil {
-			t.Fatal(err)
-		}
-		if got := newTestIndex(t, file).Counts(); got != (Counts{}) {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	file := filepath.Join(t.TempDir(), "b.sqlite")
+func TestIndexOfAnotherEmbedderOrFormatIsReplaced(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.log")
 	ix := newTestIndex(t, file)
 	apply(t, ix, doc("a.md", "zebra"))
-	_ = ix.Close()
-	other, err := Open(t.Context(), file, "none")
-	if err != nil {
-		t.Fatal(err)
+	for _, step := range []struct {
+		content  string // of the file, unless it is empty
+		embedder string
+		want     int
+	}{{"", "fh256-1", 1}, {"", "none", 0}, {fmt.Sprintf("%099999d", 0), "none", 0}, {"", "fh256-1", 0}} {
+		if step.content != "" {
+			if err := os.WriteFile(file, []byte(step.content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := Open(file, step.embedder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := again.Counts().Documents; got != step.want {
+			t.Errorf("%+v: %d documents", step, got)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got := other.Counts(); got != (Counts{}) {
-		t.Errorf("another embedder: %+v", got)
-	}
-	_ = other.Close()
 }
 
 func TestVectorsOfAnotherDimensionAreRefused(t *testing.T) {
@@ -292,7 +239,7 @@ func TestVectorsOfAnotherDimensionAreRefused(t *testing.T) {
 	odd := doc("b.md", "lion")
 	odd.Vectors[0] = odd.Vectors[0][:100]
 	var failure *problem.Error
-	if err := ix.Apply(t.Context(), []Document{odd}); !errors.As(err, &failure) || failure.Code != problem.BadGateway {
+	if err := ix.Apply([]Document{odd}); !errors.As(err, &failure) || failure.Code != problem.BadGateway {
 		t.Errorf("Apply = %v", err)
 	}
 	if _, err := ix.Semantic(odd.Vectors[0], rank.Cosine, Filter{}, 1); !errors.As(err, &failure) {
@@ -308,7 +255,7 @@ func TestChangeThatFailsMidwayChangesNothing(t *testing.T) {
 	apply(t, ix, doc("a.md", "zebra"))
 	bad := doc("c.md", "lion")
 	bad.Metadata["x"] = jsontext.Value("no JSON")
-	if err := ix.Apply(t.Context(), []Document{doc("a.md", "tiger"), bad}); err == nil {
+	if err := ix.Apply([]Document{doc("a.md", "tiger"), bad}); err == nil {
 		t.Fatal("applied")
 	}
 	if got := found(t, ix, "zebra tiger lion", Filter{}); !slices.Equal(got, []string{"a.md"}) || best(t, ix, "zebra") != "a.md" {
@@ -320,32 +267,8 @@ func TestChangeThatFailsMidwayChangesNothing(t *testing.T) {
 	}
 }
 
-func TestCancelledCallerIsNotDamage(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "b.sqlite")
-	ix, err := Open(t.Context(), file, "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ix.Apply(t.Context(), []Document{{Path: "a.md", Chunks: []string{"zebra"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ix.Close(); err != nil {
-		t.Fatal(err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	again, err := Open(gone, file, "none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = again.Close() }()
-	if counts := again.Counts(); counts.Documents != 1 {
-		t.Errorf("%d documents are left", counts.Documents)
-	}
-}
-
 func TestQueryOfAClientThatIsGoneEnds(t *testing.T) {
-	ix := newTestIndex(t, filepath.Join(t.TempDir(), "index"))
+	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"))
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -354,5 +277,95 @@ func TestQueryOfAClientThatIsGoneEnds(t *testing.T) {
 	}
 	if got := found(t, ix, "zebra", Filter{}); !slices.Equal(got, []string{"a.md"}) {
 		t.Errorf("afterwards %q", got)
+	}
+}
+
+// rescored is bm25 of the contract, computed from the texts alone.
+func rescored(texts []string, query string) map[int]float64 {
+	counts, total := make([]map[string]int, len(texts)), 0
+	lengths := make([]int, len(texts))
+	for i, content := range texts {
+		counts[i] = map[string]int{}
+		for token := range text.Tokens(content) {
+			counts[i][string(token)]++
+			lengths[i]++
+		}
+		total += lengths[i]
+	}
+	scores := map[int]float64{}
+	for _, term := range text.QueryTerms(query) {
+		var stem string
+		for token := range text.Tokens(term) {
+			stem = string(token)
+		}
+		with := 0
+		for _, count := range counts {
+			if count[stem] > 0 {
+				with++
+			}
+		}
+		idf := max(math.Log((float64(len(texts)-with)+0.5)/(float64(with)+0.5)), 1e-6)
+		for i, count := range counts {
+			if f := float64(count[stem]); f > 0 {
+				mean := float64(total) / float64(len(texts))
+				scores[i] += idf * f * 2.2 / (f + 1.2*(0.25+0.75*float64(lengths[i])/mean))
+			}
+		}
+	}
+	return scores
+}
+
+func TestChangesLeaveTheScoresOfANewIndex(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	words := []string{"walking", "walks", "zebra", "Überraschung", "的", "the", "runner"}
+	ix := newTestIndex(t, "")
+	texts := map[string]string{}
+	for step := range 3000 {
+		path := fmt.Sprint(random.IntN(40))
+		if _, there := texts[path]; there && random.IntN(3) == 0 {
+			delete(texts, path)
+			if err := ix.Apply(nil, path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		var content []string
+		for range random.IntN(9) + 1 {
+			content = append(content, words[random.IntN(len(words))])
+		}
+		texts[path] = strings.Join(content, " ")
+		apply(t, ix, doc(path, texts[path]))
+		if step%100 != 0 {
+			continue
+		}
+		paths := slices.Sorted(maps.Keys(texts))
+		var all []string
+		for _, path := range paths {
+			all = append(all, texts[path])
+		}
+		want := rescored(all, "walk the zebra walk überraschung")
+		hits, err := ix.Keyword(t.Context(), "walk the zebra walk überraschung", Filter{}, 100)
+		if err != nil || len(hits) != len(want) {
+			t.Fatalf("%d hits, want %d, %v", len(hits), len(want), err)
+		}
+		for _, hit := range hits {
+			place, _ := slices.BinarySearch(paths, ix.slots[hit.Slot].document.path)
+			if math.Abs(hit.Score-want[place]) > 2e-9 {
+				t.Errorf("%q: %v, want %v", all[place], hit.Score, want[place])
+			}
+		}
+	}
+}
+
+func TestTermOfSeveralTokensIsAPhrase(t *testing.T) {
+	// A letter for the contract, and none for SQLite's tokenizer.
+	const letter = "\u1CF2"
+	ix := newTestIndex(t, "")
+	apply(t, ix, doc("a.md", "lions zebras"), doc("b.md", "zebra lion"), doc("c.md", "lion"))
+	if got := found(t, ix, "lion"+letter+"zebra", Filter{}); !slices.Equal(got, []string{"a.md"}) {
+		t.Errorf("found %q", got)
+	}
+	if got := found(t, ix, letter+letter, Filter{}); len(got) != 0 {
+		t.Errorf("found %q", got)
 	}
 }

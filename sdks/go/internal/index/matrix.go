@@ -1,40 +1,59 @@
 package index
 
 import (
-	"encoding/binary"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
 
 	"memoryd/internal/embed"
+	"memoryd/internal/problem"
 	"memoryd/internal/rank"
 )
 
-// matrix holds the vectors of one brain, one row per slot. The first vector sets its dimension.
+// matrix holds the vectors of one brain, one row per slot, in blocks, so that it grows without being
+// copied. The first vector sets its dimension.
 type matrix struct {
-	dims  int
-	count int
-	rows  []float32
+	dims   int
+	blocks [][]float32
 }
 
-// fits reports whether vectors of this dimension can be stored or compared.
-func (m *matrix) fits(dims int) bool { return m.count == 0 || dims == m.dims }
+const blockRows = 1024
 
-// put fills the row of a free slot.
+// check fails unless vectors of this dimension can be stored or compared.
+func (m *matrix) check(dims int) error {
+	if m.dims == 0 || dims == m.dims {
+		return nil
+	}
+	return problem.New(problem.BadGateway, "the embedder returned %d dimensions, the index has %d", dims, m.dims)
+}
+
+// put fills the row of the next slot.
 func (m *matrix) put(slot int, vector embed.Vector) {
-	if m.count == 0 {
-		m.dims, m.rows = len(vector), nil
+	m.dims = len(vector)
+	if slot/blockRows == len(m.blocks) {
+		m.blocks = append(m.blocks, make([]float32, blockRows*m.dims))
 	}
-	if end := (slot + 1) * m.dims; end > len(m.rows) {
-		m.rows = append(m.rows, make([]float32, end-len(m.rows))...)
-	}
-	copy(m.rows[slot*m.dims:], vector)
-	m.count++
+	copy(m.row(slot), vector)
 }
 
-// drop decrements the count of rows; without an embedder there are none.
-func (m *matrix) drop() { m.count = max(m.count-1, 0) }
+func (m *matrix) row(slot int) []float32 {
+	start := slot % blockRows * m.dims
+	return m.blocks[slot/blockRows][start : start+m.dims]
+}
+
+// move copies a row to an earlier one.
+func (m *matrix) move(from, to int) {
+	if m.dims > 0 {
+		copy(m.row(to), m.row(from))
+	}
+}
+
+// cut drops the rows after the first ones.
+func (m *matrix) cut(rows int) {
+	if m.dims > 0 {
+		m.blocks = slices.Delete(m.blocks, (rows+blockRows-1)/blockRows, len(m.blocks))
+	}
+}
 
 // query is a vector without its zeros: the feature hash of a question has about twenty other values.
 type query struct {
@@ -87,8 +106,6 @@ func (m *matrix) scorePart(q query, hits []rank.Hit) {
 	}
 }
 
-func (m *matrix) row(slot int) []float32 { return m.rows[slot*m.dims : (slot+1)*m.dims] }
-
 // dots sums the products of each row in the order of the dimensions, as the contract requires. Each
 // addition depends on the previous one; interleaving four rows lets the processor overlap them.
 func (q query) dots(rows [4][]float32) [4]float64 {
@@ -105,20 +122,4 @@ func (q query) dots(rows [4][]float32) [4]float64 {
 		sumD += float64(value * float64(d[place]))
 	}
 	return [4]float64{sumA, sumB, sumC, sumD}
-}
-
-func encodeVector(vector embed.Vector) []byte {
-	blob := make([]byte, 0, 4*len(vector))
-	for _, value := range vector {
-		blob = binary.LittleEndian.AppendUint32(blob, math.Float32bits(value))
-	}
-	return blob
-}
-
-func decodeVector(blob []byte) embed.Vector {
-	vector := make(embed.Vector, len(blob)/4)
-	for i := range vector {
-		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(blob[4*i:]))
-	}
-	return vector
 }

@@ -2,12 +2,7 @@ package llm
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"memoryd/internal/upstream"
 )
@@ -17,24 +12,32 @@ const anthropicMaxTokens = 1024
 
 // Anthropic is a Model on the messages API.
 type Anthropic struct {
-	service  upstream.Service
-	messages anthropic.MessageService
+	service upstream.Service
+	api     upstream.API
 }
 
-// NewAnthropic returns a model; an empty baseURL means the client's default.
+// NewAnthropic returns a model; an empty baseURL means Anthropic's.
 func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
-	// The service is built without anthropic.NewClient, which reads more of the environment than
-	// the contract names.
-	options := []option.RequestOption{
-		option.WithEnvironmentProduction(),
-		option.WithAPIKey(service.Key),
-		option.WithHTTPClient(upstream.Client()),
-		option.WithMaxRetries(upstream.MaxRetries),
+	if baseURL == "" {
+		baseURL = "https://api.anthropic.com"
 	}
-	if baseURL != "" {
-		options = append(options, option.WithBaseURL(baseURL))
+	headers := map[string]string{"X-Api-Key": service.Key, "Anthropic-Version": "2023-06-01"}
+	return &Anthropic{service, upstream.NewAPI(baseURL, headers)}
+}
+
+type messagesRequest struct {
+	Model     string    `json:"model"`
+	MaxTokens int       `json:"max_tokens"`
+	System    string    `json:"system"`
+	Messages  []message `json:"messages"`
+	Stream    bool      `json:"stream,omitzero"`
+}
+
+func newMessagesRequest(prompt Prompt) messagesRequest {
+	return messagesRequest{
+		Model: prompt.Model, MaxTokens: anthropicMaxTokens, System: prompt.System,
+		Messages: []message{{"user", prompt.User}},
 	}
-	return &Anthropic{service: service, messages: anthropic.NewMessageService(options...)}
 }
 
 type tokens struct {
@@ -42,8 +45,9 @@ type tokens struct {
 	Output int64 `json:"output_tokens"`
 }
 
-// messageEvent is the part of an event that is read, as strictly as OpenAI's pieces.
+// messageEvent is the part of an event that is read.
 type messageEvent struct {
+	failure
 	Type    string `json:"type"`
 	Message struct {
 		Usage *tokens `json:"usage"`
@@ -58,18 +62,23 @@ func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string)
 	var usage *Usage
 	err := a.service.Call(ctx, func(ctx context.Context) (err error) {
 		usage, err = a.stream(ctx, prompt, upstream.Passing(ctx, emit))
-		return anthropicError(err)
+		return err
 	})
 	return usage, err
 }
 
 func (a *Anthropic) stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
-	stream := a.messages.NewStreaming(ctx, anthropicParams(prompt))
+	request := newMessagesRequest(prompt)
+	request.Stream = true
+	stream, err := a.api.Post(ctx, "v1/messages", request)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = stream.Close() }()
 	var started, ended *tokens
-	for stream.Next() {
+	for data, err := range upstream.Events(stream) {
 		var event messageEvent
-		if err := readPiece(stream.Current().RawJSON(), &event); err != nil {
+		if err := readPiece(data, err, &event); err != nil {
 			return nil, err
 		}
 		switch event.Type {
@@ -91,41 +100,21 @@ func (a *Anthropic) stream(ctx context.Context, prompt Prompt, emit func(string)
 			return &Usage{InputTokens: started.Input, OutputTokens: ended.Output}, nil
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return nil, err
-	}
 	return nil, errUnfinished
 }
 
 func (a *Anthropic) Complete(ctx context.Context, prompt Prompt) (string, error) {
-	var answer strings.Builder
+	var completion struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
 	err := a.service.Call(ctx, func(ctx context.Context) error {
-		message, err := a.messages.New(ctx, anthropicParams(prompt))
-		if err != nil {
-			return anthropicError(err)
-		}
-		for _, block := range message.Content {
-			answer.WriteString(block.Text)
-		}
-		return nil
+		return a.api.PostFor(ctx, "v1/messages", newMessagesRequest(prompt), &completion)
 	})
+	var answer strings.Builder
+	for _, block := range completion.Content {
+		answer.WriteString(block.Text)
+	}
 	return answer.String(), err
-}
-
-func anthropicParams(prompt Prompt) anthropic.MessageNewParams {
-	return anthropic.MessageNewParams{
-		Model:     anthropic.Model(prompt.Model),
-		MaxTokens: anthropicMaxTokens,
-		System:    []anthropic.TextBlockParam{{Text: prompt.System}},
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt.User))},
-	}
-}
-
-// anthropicError removes the URL, which the client includes in its errors.
-func anthropicError(err error) error {
-	var refused *anthropic.Error
-	if errors.As(err, &refused) {
-		return fmt.Errorf("answered %d: %s", refused.StatusCode, refused.RawJSON())
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-// Package llm calls language models through their vendors' clients.
+// Package llm calls language models.
 package llm
 
 import (
@@ -12,16 +12,32 @@ import (
 
 var errUnfinished = errors.New("the answer ended prematurely")
 
-// readPiece decodes one piece of a stream; it fails if the piece is not an object of the expected
-// types.
-func readPiece(raw string, into any) error {
-	if !strings.HasPrefix(strings.TrimSpace(raw), "{") {
+// failure is what a piece has in place of a part of the answer.
+type failure struct {
+	Error *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func (f failure) err() error {
+	if f.Error == nil {
+		return nil
+	}
+	return fmt.Errorf("failed in the middle of the answer: %s", f.Error.Message)
+}
+
+// readPiece decodes the data of an event unless reading it failed; a failure of the service is an error.
+func readPiece(data string, failed error, piece interface{ err() error }) error {
+	if failed != nil {
+		return failed
+	}
+	if !strings.HasPrefix(strings.TrimSpace(data), "{") {
 		return errors.New("a piece of the answer is not an object")
 	}
-	if err := wire.Unmarshal([]byte(raw), into); err != nil {
+	if err := wire.Unmarshal([]byte(data), piece); err != nil {
 		return fmt.Errorf("cannot decode a piece of the answer: %w", err)
 	}
-	return nil
+	return piece.err()
 }
 
 // Prompt is one request to a model.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,26 +168,6 @@ func TestComplete(t *testing.T) {
 		got, err := m.Complete(t.Context(), Prompt{Model: "m", System: "s", User: "u"})
 		if err != nil || got != `{"scores":[1]}` {
 			t.Errorf("%s: %q, %v", dialects[i].name, got, err)
-		}
-	}
-}
-
-func TestCommentsAreDropped(t *testing.T) {
-	for stream, want := range map[string]string{
-		": x\n\ndata: 1\n\n":             "data: 1\n\n",
-		"data: 1\n: x\n\n":               "data: 1\n\n",
-		": x\r\n\r\ndata: 1\r\n\r\n\n":   "data: 1\r\n\r\n",
-		"\n\ndata: 1\n\n\n\ndata: 2\n\n": "data: 1\n\ndata: 2\n\n",
-		"data: cut":                      "data: cut",
-	} {
-		response := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}},
-			Body: io.NopCloser(strings.NewReader(stream))}
-		filtered, err := dropComments(nil, func(*http.Request) (*http.Response, error) { return response, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(filtered.Body); err != nil || !slices.Equal(got, []byte(want)) {
-			t.Errorf("%q becomes %q, %v", stream, got, err)
 		}
 	}
 }

@@ -4,27 +4,43 @@ import (
 	"context"
 	"strings"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"memoryd/internal/upstream"
 )
 
 // OpenAI is a Model on the chat completions API, which Ollama serves too.
 type OpenAI struct {
 	service upstream.Service
-	chat    openai.ChatCompletionService
+	api     upstream.API
 }
 
-// NewOpenAI returns a model; an empty baseURL means the client's default.
+// NewOpenAI returns a model; an empty baseURL means OpenAI's.
 func NewOpenAI(service upstream.Service, baseURL string) *OpenAI {
-	options := append(upstream.OpenAIOptions(service.Key, baseURL), option.WithMiddleware(dropComments))
-	return &OpenAI{service: service, chat: openai.NewChatCompletionService(options...)}
+	return &OpenAI{service, upstream.OpenAI(service.Key, baseURL)}
 }
 
-// chatPiece is the part of a piece that is read. The client's own decoding turns numbers into text
-// and ignores what is not an object.
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type chatRequest struct {
+	Model         string         `json:"model"`
+	Messages      []message      `json:"messages"`
+	Stream        bool           `json:"stream,omitzero"`
+	StreamOptions *streamOptions `json:"stream_options,omitzero"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+func newChatRequest(prompt Prompt) chatRequest {
+	return chatRequest{Model: prompt.Model, Messages: []message{{"system", prompt.System}, {"user", prompt.User}}}
+}
+
+// chatPiece is the part of a piece that is read.
 type chatPiece struct {
+	failure
 	Choices []struct {
 		Delta struct {
 			Content string `json:"content"`
@@ -41,22 +57,26 @@ func (o *OpenAI) Stream(ctx context.Context, prompt Prompt, emit func(string) er
 	var usage *Usage
 	err := o.service.Call(ctx, func(ctx context.Context) (err error) {
 		usage, err = o.stream(ctx, prompt, upstream.Passing(ctx, emit))
-		return upstream.OpenAIError(err)
+		return err
 	})
 	return usage, err
 }
 
-func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
-	params := openAIParams(prompt)
-	params.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
-	stream := o.chat.NewStreaming(ctx, params)
+func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) error) (usage *Usage, err error) {
+	request := newChatRequest(prompt)
+	request.Stream, request.StreamOptions = true, &streamOptions{IncludeUsage: true}
+	stream, err := o.api.Post(ctx, "chat/completions", request)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = stream.Close() }()
-	var usage *Usage
 	finished := false
-	// The usage comes in a separate piece, after the one that finishes the answer.
-	for (!finished || usage == nil) && stream.Next() {
+	for data, err := range upstream.Events(stream) {
+		if finished && (err != nil || data == endOfChat) {
+			break
+		}
 		var piece chatPiece
-		if err := readPiece(stream.Current().RawJSON(), &piece); err != nil {
+		if err := readPiece(data, err, &piece); err != nil {
 			return nil, err
 		}
 		if piece.Usage != nil {
@@ -70,37 +90,34 @@ func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) er
 			}
 			finished = finished || choice.FinishReason != ""
 		}
+		// The usage comes in a separate piece, after the one that finishes the answer.
+		if finished && usage != nil {
+			break
+		}
 	}
-	switch {
-	case !finished && stream.Err() != nil:
-		return nil, stream.Err()
-	case !finished:
+	if !finished {
 		return nil, errUnfinished
 	}
 	return usage, nil
 }
 
-func (o *OpenAI) Complete(ctx context.Context, prompt Prompt) (string, error) {
-	var answer strings.Builder
-	err := o.service.Call(ctx, func(ctx context.Context) error {
-		completion, err := o.chat.New(ctx, openAIParams(prompt))
-		if err != nil {
-			return upstream.OpenAIError(err)
-		}
-		for _, choice := range completion.Choices {
-			answer.WriteString(choice.Message.Content)
-		}
-		return nil
-	})
-	return answer.String(), err
-}
+// endOfChat is the data of the last event.
+const endOfChat = "[DONE]"
 
-func openAIParams(prompt Prompt) openai.ChatCompletionNewParams {
-	return openai.ChatCompletionNewParams{
-		Model: prompt.Model,
-		Messages: []openai.ChatCompletionMessageParamUnion{
-			openai.SystemMessage(prompt.System),
-			openai.UserMessage(prompt.User),
-		},
+func (o *OpenAI) Complete(ctx context.Context, prompt Prompt) (string, error) {
+	var completion struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
 	}
+	err := o.service.Call(ctx, func(ctx context.Context) error {
+		return o.api.PostFor(ctx, "chat/completions", newChatRequest(prompt), &completion)
+	})
+	var answer strings.Builder
+	for _, choice := range completion.Choices {
+		answer.WriteString(choice.Message.Content)
+	}
+	return answer.String(), err
 }

@@ -1,39 +1,28 @@
 package rerank
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 
 	"memoryd/internal/prompt"
 	"memoryd/internal/upstream"
-	"memoryd/internal/wire"
 )
 
 // HTTP calls a service with the API that Cohere, Jina and text-embeddings-inference share.
 type HTTP struct {
 	service upstream.Service
-	client  *retryablehttp.Client
-	url     string
+	api     upstream.API
 	model   string
 }
 
 // NewHTTP returns a reranker; with an empty model, requests do not name one.
 func NewHTTP(service upstream.Service, url, model string) *HTTP {
-	client := retryablehttp.NewClient()
-	client.HTTPClient = upstream.Client()
-	client.RetryMax = upstream.MaxRetries
-	client.RetryWaitMin = 250 * time.Millisecond
-	client.RetryWaitMax = 2 * time.Second
-	client.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	client.Logger = nil
-	return &HTTP{service: service, client: client, url: url, model: model}
+	headers := map[string]string{}
+	if service.Key != "" {
+		headers["Authorization"] = "Bearer " + service.Key
+	}
+	return &HTTP{service: service, api: upstream.NewAPI(url, headers), model: model}
 }
 
 func (*HTTP) Provider() string { return "http" }
@@ -64,35 +53,11 @@ func (h *HTTP) call(ctx context.Context, query string, notes []prompt.Note) ([]f
 	for _, note := range notes {
 		body.Documents = append(body.Documents, note.Text)
 	}
-	encoded, err := wire.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	request, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(encoded))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if h.service.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+h.service.Key)
-	}
-	response, err := h.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answered %s", response.Status)
-	}
 	var answer struct {
 		Results []rerankResult `json:"results"`
 	}
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
+	if err := h.api.PostFor(ctx, "", body, &answer); err != nil {
 		return nil, err
-	}
-	if err := wire.Unmarshal(content, &answer); err != nil {
-		return nil, fmt.Errorf("cannot decode the answer: %w", err)
 	}
 	return inOrder(answer.Results, len(notes))
 }

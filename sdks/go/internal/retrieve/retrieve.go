@@ -109,7 +109,7 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 		if err != nil {
 			return err
 		}
-		stored, err := ix.Chunks(ctx, hits)
+		stored, err := ix.Chunks(hits)
 		for i, c := range stored {
 			chunks = append(chunks, newChunk(c, hits[i].Score))
 		}
@@ -149,7 +149,7 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 		fused = rank.FuseMinMax(keyword, semantic, p.alpha)
 	}
 	if p.recency != nil || p.temporal != nil {
-		dates, err := datesOf(ctx, ix, fused)
+		dates, err := datesOf(ix, fused)
 		if err != nil {
 			return nil, err
 		}
@@ -159,8 +159,8 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 }
 
 // datesOf returns the dates of the documents of hits; nil for one without a date.
-func datesOf(ctx context.Context, ix *index.Index, hits []rank.Hit) ([]*time.Time, error) {
-	stored, err := ix.Chunks(ctx, hits)
+func datesOf(ix *index.Index, hits []rank.Hit) ([]*time.Time, error) {
+	stored, err := ix.Chunks(hits)
 	dates := make([]*time.Time, len(stored))
 	for i, chunk := range stored {
 		var text string

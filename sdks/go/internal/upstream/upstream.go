@@ -5,7 +5,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -13,8 +12,8 @@ import (
 	"memoryd/internal/problem"
 )
 
-// MaxRetries is how often a request is retried, as long as none of its answer has been forwarded.
-const MaxRetries = 2
+// maxRetries is how often a request is retried, as long as none of its answer has been forwarded.
+const maxRetries = 2
 
 // messageLimit truncates a service's error message; some answer with whole pages.
 const messageLimit = 400
@@ -59,9 +58,4 @@ func (s Service) describe(err error) string {
 		return "failed without a word"
 	}
 	return message
-}
-
-// Client returns an HTTP client whose responses re-arm the watchdog of Call.
-func Client() *http.Client {
-	return &http.Client{Transport: listening{http.DefaultTransport}}
 }

@@ -25,7 +25,7 @@ class Embedder(Protocol):
         ...
 
 
-def normalize(values: Sequence[float]) -> Vector:
+def normalize(values: npt.ArrayLike) -> Vector:
     """Scale to length 1 in float64, then convert to float32."""
     vector = np.array(values, dtype=np.float64)
     # In the order of the dimensions, as the contract requires; `np.sum` adds pairwise.
