@@ -99,8 +99,8 @@ def tokens(texts: Sequence[str]) -> list[list[str]]:
     return found
 
 
-def vectors(lines: str) -> str:
-    """Texts with their tokens: all suffixes, and the ends of every line of the table."""
+def texts(lines: str) -> list[str]:
+    """Texts with all suffixes, and with the ends of every line of the table."""
     words = [" ".join(stem + suffix for suffix in _SUFFIXES.split()) for stem in _STEMS.split(" ")]
     words += [
         " ".join("a" * length + suffix for suffix in ("ing", "s", "ational"))
@@ -112,9 +112,13 @@ def vectors(lines: str) -> str:
         points |= {first - 1, first, last, last + 1}
     valid = set(_POINTS)
     known = [chr(point) for point in sorted(points) if point in valid]
-    words += [
-        " ".join(f"x{c}x" for c in known[start : start + 40]) for start in range(0, len(known), 40)
-    ]
+    parts = (known[start : start + 40] for start in range(0, len(known), 40))
+    return words + [" ".join(f"x{point}x" for point in part) for part in parts]
+
+
+def vectors(lines: str) -> str:
+    """The texts with their tokens, as JSON."""
+    words = texts(lines)
     cases = (
         json.dumps({"text": text, "tokens": found})
         for text, found in zip(words, tokens(words), strict=True)
