@@ -172,7 +172,7 @@ def test_info(installed: Call, scripted: Scripted) -> None:
     (folder / "memconform.toml").write_text('[sdks]\nmine = "sdk.toml"\nbad = "none.toml"\n')
     info = json.loads(installed("info", "--json", "-").out)
     sdks = {sdk["name"]: sdk for sdk in info["sdks"]}
-    assert sdks["py"]["profiles"] == ["core", "ask", "documents", "events", "auth"]
+    assert sdks["py"]["profiles"] == ["core", "ask", "documents", "events", "auth", "shared-state"]
     assert sdks["mine"]["modes"] == ["auto", "bm25"]
     assert "No such file" in sdks["bad"]["error"]
     assert info["toolchains"]["python"].startswith("Python 3")
