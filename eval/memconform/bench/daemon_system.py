@@ -141,7 +141,8 @@ class _RunningDaemon:
         needed = any(strategy.needs_dates for strategy in self.system.strategies)
         answers = self.system.answer_depth is not None
         dates: Dates = "needed" if needed else "known" if answers else "none"
-        document_map = DocumentMap(haystacks, dates=dates)
+        turns = any(strategy.mode is Mode.CONVERSATION for strategy in self.system.strategies)
+        document_map = DocumentMap(haystacks, dates=dates, turns=turns)
         opening = open_brain(self.session, self.system.runner, self.system.brain, document_map)
         async with opening as brain:
             proven = await self._prove(brain)

@@ -24,6 +24,9 @@ Dates = Literal["none", "known", "needed"]
 DATE = "date"
 """The metadata key of a document that contains its date (core.rank.recency)."""
 
+SESSION_ID, INDEX, SPEAKER = "session_id", "index", "speaker"
+"""The metadata keys of a turn (core.rank.conversation)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Location:
@@ -44,10 +47,20 @@ class DocumentMap:
     contains, and items with equal scores keep their order.
     """
 
-    def __init__(self, haystacks: Iterable[Haystack], *, dates: Dates = "none") -> None:
-        """`dates` says which items' dates are added to the documents' metadata."""
+    def __init__(
+        self, haystacks: Iterable[Haystack], *, dates: Dates = "none", turns: bool = False
+    ) -> None:
+        """Say what is added to the documents' metadata.
+
+        Args:
+            haystacks: What is ingested.
+            dates: Which items' dates.
+            turns: Whether session, place and speaker are, of which a conversation consists
+                (core.rank.conversation).
+        """
         self._haystacks = haystacks
         self._dates = dates
+        self._turns = turns
         self._locations: dict[str, _Location] = {}
         self._prefixes: dict[str, str] = {}
         self._paths: dict[str, list[str]] = {}
@@ -78,12 +91,19 @@ class DocumentMap:
                     haystack.id, item.id, item.source or item.id, bool(item.text)
                 )
                 paths.append(path)
-                yield Document(path, content, "text/markdown", self._metadata(haystack, item))
+                metadata = self._metadata(haystack, item, index)
+                yield Document(path, content, "text/markdown", metadata)
 
-    def _metadata(self, haystack: Haystack, item: Item) -> dict[str, JsonValue]:
+    def _metadata(self, haystack: Haystack, item: Item, index: int) -> dict[str, JsonValue]:
+        metadata: dict[str, JsonValue] = {ITEM_ID: item.id}
+        if self._turns and item.group:
+            # A brain may hold several haystacks, whose sessions have the same names.
+            metadata |= {SESSION_ID: f"{haystack.id}/{item.group}", INDEX: index}
+        if self._turns and item.speaker:
+            metadata[SPEAKER] = item.speaker
         moment = None if self._dates == "none" else to_date_time(item.date)
         if moment is None and self._dates != "needed":
-            return {ITEM_ID: item.id}
+            return metadata
         if moment is None:
             raise UsageError(
                 f"{haystack.id}: item {item.id} has no date"
@@ -91,7 +111,7 @@ class DocumentMap:
                 code="no_item_date",
                 hint="--recency and --temporal rank by dates; an item without one would look old",
             )
-        return {ITEM_ID: item.id, DATE: to_rfc3339(moment)}
+        return metadata | {DATE: to_rfc3339(moment)}
 
     def record_ingested(self, ingested: IngestedDocuments) -> None:
         """Record the documents as the daemon acknowledged them.

@@ -50,7 +50,9 @@ core.ingest.limit core.ingest.embedder.batch core.chunk.cut core.chunk.id core.s
 core.search.question-date core.search.ingest-order core.search.history core.search.normal-forms
 core.search.unrelated core.mode.candidates core.filter.post core.tuning core.rank.terms
 core.rank.bm25 core.rank.semantic core.rank.kernel core.rank.hybrid core.rank.recency
-core.rank.temporal core.rank.rerank core.rank.feature-hash ask.question-date ask.reader.fake
+core.rank.temporal core.rank.rerank core.rank.feature-hash core.rank.conversation
+core.rank.conversation.session core.rank.conversation.words core.rank.conversation.vectors
+core.rank.conversation.turn ask.question-date ask.reader.fake
 ask.reader.prompt ask.reader.citation documents.parameters documents.batch.refuse documents.limit
 documents.no-store events.nothing state.index state.staging state.journal start.settings
 start.timeouts start.empty start.no-keys upstream.chat upstream.embeddings upstream.rerank

@@ -14,6 +14,7 @@ class Mode(StrEnum):
     HYBRID_RERANK = "hybrid-rerank"
     BM25 = "bm25"
     SEMANTIC = "semantic"
+    CONVERSATION = "conversation"
 
 
 RankBy = Literal["score", "position"]

@@ -33,6 +33,7 @@ _MODE_RULES = {
     "bm25": "core.rank.bm25",
     "semantic": "core.rank.semantic",
     "hybrid": "core.rank.hybrid",
+    "conversation": "core.rank.conversation",
 }
 
 

@@ -67,6 +67,10 @@ def _providers(runner: SdkRunner, http: httpx.Client, url: str) -> Providers:
         key: key in (_trace(http, url, {key: value}).get("tuning") or {})
         for key, value in _OPTIONAL.items()
     }
+    body = {"query": "heron", "mode": Mode.CONVERSATION}
+    # One that claims nothing may offer it; one that claims it must.
+    offers = runner.modes is None and http.post(f"{url}/search", json=body).status_code == 200
+    supported["conversation"] = offers or Mode.CONVERSATION in (runner.modes or ())
     reader = False
     if Profile.ASK in runner.profiles:
         reader = http.post(f"{url}/ask", json={"question": "heron"}).status_code != 502

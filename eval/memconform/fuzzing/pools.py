@@ -124,7 +124,7 @@ _DATES = st.sampled_from(
         "4000-02-29", "2200-02-29",
     )
 )  # fmt: skip
-METADATA = st.dictionaries(
+_ANY_METADATA = st.dictionaries(
     st.sampled_from(("session_id", "date", "page", "deep", "ü", "__proto__", "")),
     st.one_of(
         _SESSIONS, _DATES, WIDE, st.integers(-(2**53), 2**53), st.booleans(), st.none(),
@@ -136,6 +136,14 @@ METADATA = st.dictionaries(
     ),
     max_size=3,
 )  # fmt: skip
+_TURNS = st.fixed_dictionaries(
+    {"session_id": st.sampled_from(("s1", "s1", "s2"))},
+    optional={
+        "index": st.sampled_from((0, 1, 2, 2.5, -1, "0", True, None, 2**53 + 1)),
+        "speaker": st.sampled_from(("heron", "Kettle Sings", "a", "", 7)),
+    },
+)
+METADATA = st.one_of(_ANY_METADATA, _TURNS)
 TITLES = st.one_of(st.sampled_from(("Birds", "Kitchen", "")), ODD, WIDE)
 _ZERO = st.sampled_from((0, -0.0))
 
@@ -168,7 +176,9 @@ POOLS: dict[str, Json] = {
     "candidate_k": st.one_of(st.integers(0, 12), st.just(10_000), _ZERO),
     # Without a mode, bm25 is searched: the oracle's embedder is the feature hash.
     "mode": st.sampled_from(
-        ("bm25", "semantic", "hybrid", "hybrid", "hybrid", "hybrid-rerank", "auto", None)
+        ("bm25", "semantic", "hybrid-rerank", "auto", None)
+        + ("hybrid",) * 4
+        + ("conversation",) * 2
     ),
     "rerank_top_n": st.one_of(st.integers(0, 12), _ZERO),
     "alpha": st.one_of(st.floats(0, 1), _ZERO),

@@ -13,7 +13,8 @@ from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probe_queries import long_query, searchable_text
 
-_FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
+_FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK, Mode.CONVERSATION)
+"""Modes whose legs are searched instead, as far as they are served."""
 
 _WORDS_EACH = 100
 """Words of each of two documents in one query, of which a daemon must use 256."""

@@ -234,7 +234,15 @@ _TUNING: dict[str, Check] = {
 }
 
 _RETRIEVAL: dict[str, Check] = {
-    "mode": choice("core.search.refuse", "auto", "bm25", "semantic", "hybrid", "hybrid-rerank"),
+    "mode": choice(
+        "core.search.refuse",
+        "auto",
+        "bm25",
+        "semantic",
+        "hybrid",
+        "hybrid-rerank",
+        "conversation",
+    ),
     "topK": integer("core.search.refuse", 1, 1_000),
     "questionDate": date("core.search.refuse"),
     "candidateK": integer("core.search.refuse", 0, 10_000),

@@ -127,16 +127,22 @@ class OracleDaemon:
         return Prediction((*prediction.options, problem(invalid("robust.depth"))))
 
     def _search(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        if rejections := body_checks.search(body):
+        if rejections := [*body_checks.search(body), *self._unoffered(body)]:
             return rejected(rejections)
         body, refusals = self._without_unsupported(body)
         top_k = _top_k(body, 10)
-        ranked = search(brain.documents.chunks(), body, body["query"], top_k, self._has)
+        chunks = brain.documents.chunks()
+        ranked = search(chunks, body, body["query"], top_k, self._has)
         answer = {
             "chunks": [hit.body() for hit in ranked],
-            "trace": trace(body, top_k, self._has),
+            "trace": trace(chunks, body, top_k, self._has),
         }
         return Prediction((Option(200, "core.search.shape", body=answer), *refusals))
+
+    def _unoffered(self, body: Mapping[str, Any]) -> list[Rejection]:
+        """Reject the mode that not every daemon offers."""
+        offers = self._has.conversation or body.get("mode") != "conversation"
+        return [] if offers else [invalid("core.rank.conversation")]
 
     def _without_unsupported(
         self, body: dict[str, Any]
@@ -153,15 +159,16 @@ class OracleDaemon:
         return {**body, "tuning": kept}, refusals
 
     def _ask(self, brain: Brain, body: dict[str, Any]) -> Prediction:
-        rejections = body_checks.ask(body)
+        rejections = [*body_checks.ask(body), *self._unoffered(body)]
         if not self._has.reader:
             rejections = [*rejections, Rejection(502, "ask.before-stream")]
         if rejections:
             return rejected(rejections)
         body, refusals = self._without_unsupported(body)
         top_k, question = _top_k(body, 5), body["question"]
-        ranked = search(brain.documents.chunks(), body, question, top_k, self._has)
-        trace_ = trace(body, top_k, self._has)
+        chunks = brain.documents.chunks()
+        ranked = search(chunks, body, question, top_k, self._has)
+        trace_ = trace(chunks, body, top_k, self._has)
         retrieve = {
             "chunks": [hit.body() for hit in ranked],
             "topK": top_k,

@@ -8,18 +8,9 @@ from typing import Any, Final
 from memconform.contract.terms import terms
 from memconform.oracle.predictions import ANYTHING, Omittable
 from memconform.oracle.search import Ranked
+from memconform.oracle.stop_words import STOP_WORDS
 
 NO_ANSWER: Final = "No information available."
-
-_STOP_WORDS = """
-a about after all also am an and any are as at be because been before being between both but by can
-could did do does doing down during each few for from further had has have having he her here hers
-him his how i if in into is it its itself just me more most my no nor not of off on once only or
-other our out over own same she should so some such than that the their them then there these they
-this those through to too under until up very was we were what when where which while who whom why
-will with would you your
-"""
-STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]?")
 _WORD = re.compile(r"[^ ]+ *")

@@ -6,6 +6,7 @@ from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.oracle.bm25 import bm25, query_terms
+from memconform.oracle.conversation import conversation, session_of
 from memconform.oracle.dates import seconds
 from memconform.oracle.fusion import dated, inverse_l2, minmax, rounded, rrf
 from memconform.oracle.predictions import ANYTHING, Exactly, Omittable
@@ -15,6 +16,7 @@ from memconform.oracle.vectors import cosine, embed
 _SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 _LEG_KEYS = {
     "bm25": (),
+    "conversation": (),
     "semantic": ("kernel",),
     "hybrid": ("kernel", "fusion", "recency", "temporal"),
 }
@@ -31,9 +33,12 @@ class Providers:
     kernel: bool = True
     recency: bool = True
     temporal: bool = True
+    conversation: bool = True
 
-    def mode(self, requested: str) -> str:
+    def mode(self, requested: str, chunks: Sequence[Chunk]) -> str:
         """The mode that is served; there is no reranker (core.mode.served)."""
+        if requested == "conversation":
+            return requested if any(map(session_of, chunks)) else "bm25"
         if requested in ("auto", "bm25") or not self.embedder:
             return "bm25"
         return "semantic" if requested == "semantic" else "hybrid"
@@ -74,11 +79,14 @@ def search(
     """Rank the chunks for a valid request."""
     if not query_terms(query):
         return []
-    mode = has.mode(request.get("mode") or "auto")
+    mode = has.mode(request.get("mode") or "auto", chunks)
     tuning = request.get("tuning") or {}
     allowed = [n for n, c in enumerate(chunks) if _matches(c, request.get("filters") or {})]
     if mode == "bm25":
         return _best(chunks, _keyword(chunks, query, allowed), top_k)
+    if mode == "conversation":
+        found = conversation(query, chunks)
+        return _best(chunks, {n: found[n] for n in allowed if n in found}, top_k)
     if mode == "semantic":
         return _best(chunks, _semantic(chunks, query, allowed, tuning), top_k)
     pool = pool_size(request, top_k)
@@ -156,15 +164,17 @@ def _date(chunk: Chunk) -> int | None:
     return seconds(date) if isinstance(date, str) else None
 
 
-def trace(request: Mapping[str, Any], top_k: int, has: Providers) -> dict[str, JsonValue]:
+def trace(
+    chunks: Sequence[Chunk], request: Mapping[str, Any], top_k: int, has: Providers
+) -> dict[str, JsonValue]:
     """The trace of a search (core.mode.trace, core.tuning)."""
     requested = request.get("mode") or "auto"
-    mode = has.mode(requested)
+    mode = has.mode(requested, chunks)
     used = used_tuning(request, mode)
     return {
         "requestedMode": requested,
         "effectiveMode": mode,
-        "embedderUsed": mode != "bm25",
+        "embedderUsed": mode not in ("bm25", "conversation"),
         "reranked": False,
         "fellBackToBm25": mode == "bm25" and requested not in ("auto", "bm25"),
         # A leg's pool is defined for hybrid only.

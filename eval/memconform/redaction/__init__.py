@@ -43,7 +43,7 @@ VOCABULARY = frozenset(
         *("attempts", "verdict"),
         *("go", "ts", "py", "own", "scripted", "real", "core", "ask", "documents", "events"),
         *("auth", "shared-state", "robustness"),
-        *("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"),
+        *("auto", "bm25", "semantic", "hybrid", "hybrid-rerank", "conversation"),
         *("ask-basic", "ask-augmented", "search-retrieve-only", "exact", "shared", "isolated"),
         *("correct", "incorrect", "abstained", "daemon_error", "protocol_error", "judge_error"),
         *("timeout", "not_run", "not_applicable", "pass", "fail", "warn", "xfail", "xpass"),

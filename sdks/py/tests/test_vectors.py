@@ -4,19 +4,22 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 from pydantic.alias_generators import to_snake
 
 from memoryd.chunk import chunk
 from memoryd.embed.featurehash import FeatureHash, fnv1a
+from memoryd.index.sessions import SessionChunk, Sessions, Turn
 from memoryd.prompt.answer import cited, read_scores
 from memoryd.prompt.prompt import READER_SYSTEM, RERANK_SYSTEM, user_message
 from memoryd.rank.dates import Recency, Temporal, by_date, document_date
 from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, inverse_l2, round_score
-from memoryd.reader.fake import STOP_WORDS, extract
+from memoryd.reader.fake import extract
 from memoryd.retrieve.chunk import Chunk, notes_of
-from memoryd.text.terms import terms
+from memoryd.text.stop_words import STOP_WORDS
+from memoryd.text.terms import query_terms, terms
 from memoryd.text.tokens import tokens
 
 T = TypeVar("T")
@@ -74,6 +77,45 @@ def test_rounding(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", _vectors("fusion")["kernel"], ids=str)
 def test_inverse_l2(case: dict[str, Any]) -> None:
     assert inverse_l2(case["cosine"]) == case["inverse-l2"]
+
+
+def _session_chunks(case: dict[str, Any]) -> list[SessionChunk]:
+    return [
+        SessionChunk.of(_turn(chunk["metadata"]), chunk["path"], slot, chunk["text"])
+        for slot, chunk in enumerate(case["chunks"])
+    ]
+
+
+def _turn(metadata: dict[str, Any]) -> Turn | None:
+    session = metadata.get("session_id")
+    return Turn.of(session if isinstance(session, str) else None, json.dumps(metadata))
+
+
+@pytest.mark.parametrize("case", _vectors("conversation")["cases"], ids=lambda case: case["name"])
+def test_conversation(case: dict[str, Any]) -> None:
+    if case["expected"] is None:
+        assert all(_turn(chunk["metadata"]) is None for chunk in case["chunks"])
+        return
+    sessions, asked = Sessions(_session_chunks(case)), query_terms(case["query"])
+    counted = [term for term in asked if term not in STOP_WORDS] or asked
+    assert counted == case["terms"]
+    of_term = {row["term"]: np.array(row["scores"], np.float64) for row in case["bm25"]}
+    found = [(np.flatnonzero(of_term[term]), of_term[term]) for term in counted]
+    words = sessions.turns.words((sessions.places(slots), all_[slots]) for slots, all_ in found)
+    cosines = case.get("cosines")
+    vectors = None if cosines is None else sessions.turns.vectors(np.array(cosines)[sessions.slots])
+    scores = sessions.turns.scores(words, vectors, sessions.named(asked)).tolist()
+    ranked = [
+        (-round_score(score), chunk["path"], chunk["ordinal"])
+        for slot, score, some in zip(sessions.slots.tolist(), scores, words > 0, strict=True)
+        for chunk in [case["chunks"][slot]]
+        if some or cosines is not None
+    ]
+    expected = case["expected"]
+    assert [row[1:] for row in sorted(ranked)] == [(c["path"], c["ordinal"]) for c in expected]
+    assert [-row[0] for row in sorted(ranked)] == pytest.approx(
+        [chunk["score"] for chunk in expected], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("case", _vectors("dates")["moments"], ids=str)

@@ -374,7 +374,7 @@ def test_half_of_the_searches_are_hybrid() -> None:
     @given(programs(_PROFILES))
     def collect(program: Program) -> None:
         served.extend(
-            Providers().mode(call.body.get("mode") or "auto")
+            Providers().mode(call.body.get("mode") or "auto", ())
             for call in program.calls
             if call.route in ("search", "ask") and isinstance(call.body, dict) and not call.defect
         )

@@ -93,4 +93,4 @@ def test_fake_reader(case: dict[str, Any]) -> None:
 
 
 def test_stop_words() -> None:
-    assert sorted(reader.STOP_WORDS) == _vectors("reader")["stop_words"]
+    assert sorted(STOP_WORDS) == _vectors("reader")["stop_words"]

@@ -1,6 +1,7 @@
 """The search index of one brain, in memory; a log keeps what it was made from."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,7 +17,10 @@ from memoryd.index.log import Change, Log, Record, Removal
 from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
 from memoryd.index.postings import Postings
+from memoryd.index.sessions import SessionChunk, Sessions, Turn
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
+from memoryd.text.stop_words import STOP_WORDS
+from memoryd.text.terms import query_terms
 from memoryd.upstream import UpstreamError
 from memoryd.wire import exact_json
 
@@ -62,6 +66,7 @@ class _Document:
     record: Record
     """Without the vectors, which are in the matrix."""
     slots: range
+    turn: Turn | None
 
 
 class Index:
@@ -80,7 +85,7 @@ class Index:
             OSError: if the log cannot be read, or begun.
         """
         self._documents: dict[str, _Document] = {}
-        self._chunks = 0
+        self._chunks = self._turns = 0
         self._clear()
         self._log = None if file is None else Log(file, embedder)
         if self._log is not None:
@@ -96,7 +101,11 @@ class Index:
         """1 for each slot that is not free."""
         self._postings = Postings()
         self._vectors = VectorMatrix()
+        self._forget_orders()
+
+    def _forget_orders(self) -> None:
         self._path_order: PathOrder | None = None
+        self._sessions: Sessions | None = None
 
     def close(self) -> None:
         """Close the log; the index can still be read."""
@@ -139,7 +148,7 @@ class Index:
 
     def _apply(self, changes: Iterable[Change]) -> None:
         """Change what is in memory."""
-        self._path_order = None
+        self._forget_orders()
         vectors: list[npt.NDArray[np.float32]] = []
         dimensions = self._vectors.dimensions
         for change in changes:
@@ -170,14 +179,19 @@ class Index:
             self._slots[slot] = None
             self._taken[slot] = 0
         self._chunks -= len(document.slots)
+        if document.turn is not None:
+            self._turns -= len(document.slots)
 
     def _insert(self, record: Record) -> None:
         first, count = len(self._slots), len(record.chunks)
-        document = _Document(record._replace(vectors=None), range(first, first + count))
+        turn = Turn.of(record.session, record.metadata)
+        document = _Document(record._replace(vectors=None), range(first, first + count), turn)
         self._documents[record.path] = document
         self._slots += [document] * count
         self._taken += b"\1" * count
         self._chunks += count
+        if turn is not None:
+            self._turns += count
         for text in record.chunks:
             self._postings.add(text)
 
@@ -203,7 +217,7 @@ class Index:
             self._documents[path] = moved = replace(document, slots=slots)
             self._slots += [moved] * len(slots)
         self._taken = bytearray(b"\1" * len(self._slots))
-        self._path_order = None
+        self._forget_orders()
 
     def _records(self) -> Iterator[Record]:
         for document in self._documents.values():
@@ -244,6 +258,49 @@ class Index:
             # Few slots are left, so that arrays would save nothing.
             dots = np.array([inverse_l2(round_score(dot)) for dot in dots.tolist()])
         return self._best(slots, dots, limit)
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether any chunk is a turn of a conversation."""
+        return self._turns > 0
+
+    def conversation(
+        self, query: str, vector: Vector | None, filters: Filters, limit: int
+    ) -> list[Hit]:
+        """The best `limit` chunks as turns of conversations; without `vector`, by words alone.
+
+        Raises:
+            UpstreamError: if `vector` has other dimensions than the vectors in the index.
+        """
+        sessions, asked = self._ordered_sessions(), query_terms(query)
+        turns, slots = sessions.turns, sessions.slots
+        times = Counter(term for term in asked if term not in STOP_WORDS) or Counter(asked)
+        found = self._postings.term_scores(times, self._mask(), self._text)
+        words = turns.words((sessions.places(at), times[term] * s) for term, at, s in found)
+        wanted, vectors = self._allowed(filters)[slots], None
+        if vector is None:
+            wanted &= words > 0
+        else:
+            vectors = turns.vectors(self._cosines(vector)[slots])
+        scores = turns.scores(words, vectors, sessions.named(asked))
+        return self._best(slots[wanted], scores[wanted], limit)
+
+    def _cosines(self, query: Vector) -> npt.NDArray[np.float64]:
+        """The rounded cosine of each slot that is taken."""
+        self._require_dimensions([query])
+        cosines = np.zeros(len(self._slots))
+        slots = np.flatnonzero(self._mask())
+        cosines[slots] = np.floor(self._vectors.dots(query, slots) * 1e9 + 0.5) / 1e9
+        return cosines
+
+    def _ordered_sessions(self) -> Sessions:
+        if self._sessions is None:
+            self._sessions = Sessions(
+                SessionChunk.of(document.turn, path, slot, text)
+                for path, document in self._documents.items()
+                for slot, text in zip(document.slots, document.record.chunks, strict=True)
+            )
+        return self._sessions
 
     def _best(
         self, slots: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int

@@ -2,11 +2,12 @@
 
 import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from memoryd.index.matrix import Slots
 from memoryd.text.terms import query_terms
 from memoryd.text.tokens import tokens
 
@@ -56,14 +57,22 @@ class Postings:
         The arithmetic is in the order of FTS5's, because sums in another order differ.
         """
         scores = np.zeros(len(taken))
+        for _, slots, values in self.term_scores(query_terms(query), taken, text_of):
+            scores[slots] += values
+        return scores
+
+    def term_scores(
+        self, terms: Iterable[str], taken: _Mask, text_of: Callable[[int], str]
+    ) -> Iterator[tuple[str, Slots, _Scores]]:
+        """Each of `terms` that occurs, with its slots and their scores for it alone."""
         chunks = np.count_nonzero(taken)
         if not chunks:
-            return scores
+            return
         # Copies, because an array cannot grow while numpy has a view of it.
         lengths = np.array(self._lengths)
         mean = int(lengths[taken].sum()) / chunks
         norms = _K1 * (1 - _B + _B * lengths / mean) if mean else lengths
-        for term in query_terms(query):
+        for term in terms:
             slots = self._occurrences(tokens(term), taken, text_of)
             if not len(slots):
                 continue
@@ -72,12 +81,11 @@ class Postings:
             slots = slots[starts]
             idf = math.log((chunks - len(slots) + 0.5) / (len(slots) + 0.5))
             weight = idf if idf > 0 else 1e-6
-            scores[slots] += weight * (counts * (_K1 + 1) / (counts + norms[slots]))
-        return scores
+            yield term, slots, weight * (counts * (_K1 + 1) / (counts + norms[slots]))
 
     def _occurrences(
         self, phrase: list[bytes], taken: _Mask, text_of: Callable[[int], str]
-    ) -> npt.NDArray[np.int64]:
+    ) -> Slots:
         """The slots in which the tokens of a term follow each other, one an occurrence.
 
         A term has several tokens if it contains one of the few code points that are letters or

@@ -3,16 +3,12 @@
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from memoryd.reader.reader import AnswerEnd, Question
+from memoryd.text.stop_words import STOP_WORDS
 from memoryd.text.terms import terms
 
 NO_ANSWER = "No information available."
-
-STOP_WORDS = frozenset(
-    resources.files("memoryd.reader").joinpath("stopwords.txt").read_text().split()
-)
 
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]|[^.!?\n]+")
 

@@ -9,7 +9,7 @@ from memoryd.rank.rank import Fusion, Kernel
 
 _RERANK_TOP_N = 20
 
-ServedMode = Literal["bm25", "semantic", "hybrid", "hybrid-rerank"]
+ServedMode = Literal["bm25", "semantic", "hybrid", "hybrid-rerank", "conversation"]
 
 Mode = Literal["auto", ServedMode]
 
@@ -46,6 +46,8 @@ class Plan:
     """The parameters of a search: the effective mode, and the contract's defaults."""
 
     mode: ServedMode
+    compares: bool
+    """Whether it compares vectors."""
     top_k: int
     fusion: Fusion
     alpha: float
@@ -63,12 +65,13 @@ class Plan:
         return max(self.top_k, self.rerank_top_n) if reranks else self.top_k
 
     @classmethod
-    def of(cls, mode: ServedMode, request: RetrievalRequest) -> "Plan":
+    def of(cls, mode: ServedMode, request: RetrievalRequest, *, compares: bool) -> "Plan":
         tuning, top_k = request.tuning or Tuning(), request.top_k
         factor = 5 if tuning.pool_factor is None else tuning.pool_factor
         floor = 50 if tuning.pool_floor is None else tuning.pool_floor
         return cls(
             mode=mode,
+            compares=compares,
             top_k=top_k,
             fusion=tuning.fusion or "minmax",
             alpha=0.5 if tuning.alpha is None else tuning.alpha,
@@ -83,7 +86,7 @@ class Plan:
 
 def applied_tuning(request: RetrievalRequest, plan: Plan) -> Tuning:
     """The requested values that the search applied."""
-    if request.tuning is None or plan.mode == "bm25":
+    if request.tuning is None or plan.mode in ("bm25", "conversation"):
         return Tuning()
     used = {"kernel"}
     if plan.mode != "semantic":

@@ -57,13 +57,15 @@ class Retriever:
             Problem: `not_found` if the brain was deleted.
         """
         started = time.perf_counter()
-        plan = Plan.of(self._effective(request.mode, brain.embedder), request)
+        mode = self._effective(request.mode, brain)
+        compares = _auto(brain.embedder) == "hybrid" if mode == "conversation" else mode != "bm25"
+        plan = Plan.of(mode, request, compares=compares)
         chunks = self._chunks(brain, request, plan)
         search_ms = (time.perf_counter() - started) * 1e3
         trace = Trace(
             requested_mode=request.mode,
             effective_mode=plan.mode,
-            embedder_used=plan.mode != "bm25",
+            embedder_used=plan.compares,
             reranked=plan.mode == "hybrid-rerank",
             rerank_provider=self._rerank_provider(plan),
             fell_back_to_bm25=plan.mode == "bm25" and request.mode not in ("bm25", "auto"),
@@ -78,10 +80,12 @@ class Retriever:
             return None
         return self.reranker.name
 
-    def _effective(self, mode: Mode, embedder: Embedder | None) -> ServedMode:
-        if mode == "bm25" or embedder is None:
-            return "bm25"
-        if mode == "auto" and embedder.model == FEATURE_HASH:
+    def _effective(self, mode: Mode, brain: Brain) -> ServedMode:
+        if mode == "conversation" and brain.query_index(lambda index: index.has_turns):
+            return mode
+        if mode in ("auto", "conversation"):
+            return _auto(brain.embedder)
+        if mode == "bm25" or brain.embedder is None:
             return "bm25"
         if mode == "hybrid-rerank" and self.reranker is not None:
             return mode
@@ -93,7 +97,7 @@ class Retriever:
             return []
         vector = None
         # Embed before the index is locked: a slow service must not delay other requests.
-        if plan.mode != "bm25" and brain.embedder is not None:
+        if plan.compares and brain.embedder is not None:
             [vector] = brain.embedder.embed([self.query_prefix + query])
 
         def search(index: Index) -> list[Chunk]:
@@ -116,8 +120,14 @@ class Retriever:
         ]
 
 
+def _auto(embedder: Embedder | None) -> ServedMode:
+    return "bm25" if embedder is None or embedder.model == FEATURE_HASH else "hybrid"
+
+
 def _rank(index: Index, request: RetrievalRequest, vector: Vector | None, plan: Plan) -> list[Hit]:
     query, filters = request.query, request.filters
+    if plan.mode == "conversation":
+        return index.conversation(query, vector, filters, plan.top_k)
     if vector is None:
         return index.keyword(query, filters, plan.top_k)
     if plan.mode == "semantic":
