@@ -89,7 +89,10 @@ func (ix *Index) newConversations() *conversations {
 	for _, id := range slices.Sorted(maps.Keys(sessions)) {
 		turns := sessions[id]
 		slices.SortFunc(turns, func(a, b *document) int {
-			return cmp.Or(cmp.Compare(a.index, b.index), strings.Compare(a.path, b.path))
+			if a.index != b.index {
+				return cmp.Compare(a.index, b.index)
+			}
+			return strings.Compare(a.path, b.path)
 		})
 		for _, doc := range turns {
 			speaker := c.speaker(doc, speakers)

@@ -74,8 +74,8 @@ func TestVectorsAreStandardizedOverAllPlaces(t *testing.T) {
 		cosines []float64
 		want    []float64
 	}{
-		// The deviation is √1.5 tenths.
-		{[]float64{0.5, 0.35, 0.35}, []float64{1.4*(math.Sqrt2-math.Sqrt2/4) + 1, 1.4 * (math.Sqrt2/2 - math.Sqrt2/2), -1.4 * math.Sqrt2 / 2}},
+		// The deviation is √0.005: z is √2 of the first and −√2/2 of the others.
+		{[]float64{0.5, 0.35, 0.35}, []float64{1.4*(math.Sqrt2-math.Sqrt2/4) + 1, 0, -1.4 * math.Sqrt2 / 2}},
 		{[]float64{0.5, 0.5, 0.5}, []float64{1, 0, 0}},
 		{[]float64{0.5, 0.5 + 1e-9, 0.5}, []float64{1, 0, 0}},
 	} {
