@@ -63,8 +63,11 @@ func (ix *Index) HasTurns() bool { return ix.turns > 0 }
 type conversations struct {
 	places []rank.Place
 	at     []int32    // the place of each slot, or free
-	names  [][]string // the terms of each speaker's name; none of the first, who is nobody
+	names  [][]string // the terms of each speaker's name; nobody has none
 }
+
+// nobody speaks what is no turn, or has no name.
+const nobody = 0
 
 // newConversations takes as long as some queries; it is made again only after a change.
 func (ix *Index) newConversations() *conversations {
@@ -84,7 +87,7 @@ func (ix *Index) newConversations() *conversations {
 		at:     slices.Repeat([]int32{free}, len(ix.slots)),
 		names:  [][]string{nil},
 	}
-	speakers := map[unique.Handle[string]]uint32{{}: 0}
+	speakers := map[unique.Handle[string]]uint32{{}: nobody}
 	session := uint32(0)
 	for _, id := range slices.Sorted(maps.Keys(sessions)) {
 		turns := sessions[id]
@@ -104,9 +107,8 @@ func (ix *Index) newConversations() *conversations {
 	}
 	slices.SortFunc(alone, func(a, b *document) int { return strings.Compare(a.path, b.path) })
 	for _, doc := range alone {
-		speaker := c.speaker(doc, speakers)
 		for _, number := range doc.slots {
-			c.place(number, ix.slots[number].text, session, speaker)
+			c.place(number, ix.slots[number].text, session, nobody)
 			session++
 		}
 	}
