@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -49,6 +50,22 @@ func TestAnswer(t *testing.T) {
 	if rest := tail(t, got.body); strings.Contains(rest, "citation") ||
 		!strings.HasSuffix(rest, "{\"ok\":true,\"answer\":\"No information available.\"}\n\n") {
 		t.Errorf("%q", rest)
+	}
+}
+
+func TestConversationIsServed(t *testing.T) {
+	server := newTestServer(t, reader.Fake{})
+	for n, text := range []string{"Who lights the lamp?", "Ilse."} {
+		turn := document(fmt.Sprintf("%d.md", n), text, fmt.Sprintf(`,"metadata":{"session_id":"s","index":%d}`, n))
+		ask(t, server, "POST", "/v1/brains/b/ingest/file", turn)
+	}
+	got := ask(t, server, "POST", "/v1/brains/b/search", `{"query":"lamp","mode":"conversation"}`)
+	if !strings.Contains(got.body, `"path":"1.md"`) || !strings.Contains(got.body, `"effectiveMode":"conversation"`) {
+		t.Errorf("%s", got.body)
+	}
+	got = ask(t, server, "POST", "/v1/brains/b/ask", `{"question":"lamp","mode":"conversation"}`)
+	if !strings.Contains(got.body, `"path":"1.md"`) || !strings.Contains(got.body, `"mode":"conversation"`) {
+		t.Errorf("%s", got.body)
 	}
 }
 

@@ -27,7 +27,7 @@ type Retrieval struct {
 func (b Retrieval) request(c *checker, query string, topK int) retrieve.Request {
 	c.moment("questionDate", b.QuestionDate) // for the reader, but validated for searches too
 	mode := c.oneOf("mode", b.Mode, string(retrieve.Auto), string(retrieve.BM25),
-		string(retrieve.Semantic), string(retrieve.Hybrid), string(retrieve.HybridRerank))
+		string(retrieve.Semantic), string(retrieve.Hybrid), string(retrieve.HybridRerank), string(retrieve.Conversation))
 	return retrieve.Request{
 		Query:      query,
 		TopK:       c.within("topK", b.TopK, topK, 1, 1_000),

@@ -50,6 +50,7 @@ func (ix *Index) Apply(documents []Document, removed ...string) error {
 		ix.apply(r)
 	}
 	ix.tidy()
+	ix.changed()
 	return nil
 }
 
@@ -61,6 +62,9 @@ func (ix *Index) apply(r record) {
 			ix.slots[number] = slot{}
 		}
 		ix.chunks -= len(old.slots)
+		if old.inSession() {
+			ix.turns -= len(old.slots)
+		}
 		delete(ix.documents, r.Path)
 	}
 	if r.Removed {
@@ -70,7 +74,7 @@ func (ix *Index) apply(r record) {
 		// The next vectors may have other dimensions.
 		ix.slots, ix.terms, ix.vectors = nil, postings{}, matrix{}
 	}
-	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, session: r.session()}
+	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, turn: r.turn()}
 	for ordinal, text := range r.Chunks {
 		number := len(ix.slots)
 		ix.slots = append(ix.slots, slot{document: doc, ordinal: ordinal, text: text})
@@ -81,6 +85,9 @@ func (ix *Index) apply(r record) {
 		doc.slots = append(doc.slots, number)
 	}
 	ix.chunks += len(doc.slots)
+	if doc.inSession() {
+		ix.turns += len(doc.slots)
+	}
 	ix.documents[r.Path] = doc
 }
 

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,15 +26,19 @@ type Index struct {
 	terms     postings
 	vectors   matrix
 	chunks    int // slots that are taken
+	turns     int // those of them that are turns
+
+	// conversations is made by the first query that needs it.
+	conversations func() *conversations
 }
 
 type document struct {
 	path, stamp string
 	title       *string
-	session     *string
 	tags        []string
 	metadata    jsontext.Value
 	slots       []int
+	turn
 }
 
 // slot is free if document is nil, until the index is compacted.
@@ -52,6 +57,7 @@ type Counts struct {
 // embedder of this name. It lacks what the log lacks, or has damaged.
 func Open(file, embedder string) (*Index, error) {
 	ix := &Index{documents: map[string]*document{}}
+	ix.changed()
 	if file == "" {
 		return ix, nil
 	}
@@ -66,6 +72,9 @@ func Open(file, embedder string) (*Index, error) {
 	ix.tidy()
 	return ix, nil
 }
+
+// changed forgets what was made from the chunks.
+func (ix *Index) changed() { ix.conversations = sync.OnceValue(ix.newConversations) }
 
 // Close closes the index; it must no longer be in use.
 func (ix *Index) Close() error {

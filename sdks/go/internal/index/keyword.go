@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -89,7 +90,9 @@ func (ix *Index) Keyword(ctx context.Context, query string, filter Filter, limit
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		ix.addScores(scores, ix.occurrences(term))
+		for number, score := range ix.scores(ix.occurrences(term)) {
+			scores[number] += score
+		}
 	}
 	allows := filter.compiled()
 	var hits []rank.Hit
@@ -110,19 +113,23 @@ const (
 	b  = 0.75
 )
 
-// addScores adds what a term contributes, in the order of FTS5's arithmetic. The conversions prevent
-// fused multiply-adds.
-func (ix *Index) addScores(scores []float64, l list) {
-	all, with := float64(ix.chunks), float64(l.chunks)
-	idf := math.Log((all - with + 0.5) / (with + 0.5))
-	if idf <= 0 {
-		idf = 1e-6
-	}
-	mean := float64(ix.terms.total) / all
-	for _, e := range l.entries {
-		count, length := float64(e.count), float64(ix.terms.lengths[e.slot])
-		norm := float64(k1 * (1 - b + float64(b*length)/mean))
-		scores[e.slot] += float64(idf * (float64(count*(k1+1)) / (count + norm)))
+// scores yields the slots in which a term occurs, and its part of their scores, in the order of FTS5's
+// arithmetic. The conversions prevent fused multiply-adds.
+func (ix *Index) scores(l list) iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		all, with := float64(ix.chunks), float64(l.chunks)
+		idf := math.Log((all - with + 0.5) / (with + 0.5))
+		if idf <= 0 {
+			idf = 1e-6
+		}
+		mean := float64(ix.terms.total) / all
+		for _, e := range l.entries {
+			count, length := float64(e.count), float64(ix.terms.lengths[e.slot])
+			norm := float64(k1 * (1 - b + float64(b*length)/mean))
+			if !yield(int(e.slot), float64(idf*(float64(count*(k1+1))/(count+norm)))) {
+				return
+			}
+		}
 	}
 }
 

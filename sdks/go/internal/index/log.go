@@ -46,18 +46,6 @@ type record struct {
 	vectors []embed.Vector
 }
 
-// session returns metadata.session_id if it is a string, otherwise nil.
-func (r record) session() *string {
-	var metadata struct {
-		Session jsontext.Value `json:"session_id"`
-	}
-	var session *string
-	if wire.Unmarshal(r.Metadata, &metadata) != nil || wire.Unmarshal(metadata.Session, &session) != nil {
-		return nil
-	}
-	return session
-}
-
 // openLog opens a log or begins one, also in place of one of another format or embedder.
 func openLog(name, embedder string) (*log, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	_ "embed"
 	"regexp"
 	"strings"
 
@@ -11,12 +10,7 @@ import (
 
 const noAnswer = "No information available."
 
-//go:embed stopwords.txt
-var stopWordList string
-
 var (
-	stopWords = setOf(strings.Fields(stopWordList))
-
 	sentence = regexp.MustCompile(`[^.!?\n]*[.!?\n]|[^.!?\n]+`)
 	word     = regexp.MustCompile(`[^ ]+ *`)
 )
@@ -39,10 +33,7 @@ func (Fake) Read(ctx context.Context, question Question, emit func(string) error
 }
 
 func bestSentence(question Question) Answer {
-	wanted := setOf(text.Terms(question.Text))
-	for stop := range stopWords {
-		delete(wanted, stop)
-	}
+	wanted := setOf(text.WithoutStopWords(text.Terms(question.Text)))
 	best, bestScore := Answer{Text: noAnswer}, 0
 	for i, note := range question.Notes {
 		for _, candidate := range sentence.FindAllString(note.Text, -1) {

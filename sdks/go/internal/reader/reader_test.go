@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -16,8 +15,7 @@ import (
 
 func TestFake(t *testing.T) {
 	var vectors struct {
-		StopWords []string `json:"stop_words"`
-		Cases     []struct {
+		Cases []struct {
 			Question string
 			Chunks   []string
 			Answer   string
@@ -26,9 +24,6 @@ func TestFake(t *testing.T) {
 		}
 	}
 	vectortest.Load(t, "reader", &vectors)
-	if got := slices.Sorted(maps.Keys(stopWords)); !slices.Equal(got, vectors.StopWords) {
-		t.Errorf("stop words: %v", got)
-	}
 	for _, test := range vectors.Cases {
 		question := Question{Text: test.Question}
 		for _, text := range test.Chunks {

@@ -14,6 +14,7 @@ const (
 	Semantic     Mode = "semantic"
 	Hybrid       Mode = "hybrid"
 	HybridRerank Mode = "hybrid-rerank"
+	Conversation Mode = "conversation"
 )
 
 // The fusions of a hybrid ranking.
@@ -109,7 +110,7 @@ func (p plan) honoured(request Request) *Tuning {
 		return nil
 	}
 	var used Tuning
-	if p.mode == BM25 {
+	if p.mode == BM25 || p.mode == Conversation {
 		return &used
 	}
 	used.Kernel = request.Tuning.Kernel

@@ -49,14 +49,14 @@ type Trace struct {
 func (r Retriever) Retrieve(ctx context.Context, b *brain.Brain, request Request) (Result, error) {
 	started := time.Now()
 	p := newPlan(r.effective(request.Mode), request)
-	chunks, err := r.chunks(ctx, b, request, p)
+	chunks, err := r.chunks(ctx, b, request, &p)
 	if err != nil {
 		return Result{}, err
 	}
 	trace := Trace{
 		RequestedMode:  request.Mode,
 		EffectiveMode:  p.mode,
-		EmbedderUsed:   p.mode != BM25,
+		EmbedderUsed:   r.compares(p.mode),
 		Reranked:       p.mode == HybridRerank,
 		FellBackToBM25: p.mode == BM25 && request.Mode != BM25 && request.Mode != Auto,
 		CandidateK:     p.pool,
@@ -74,8 +74,11 @@ func Milliseconds(d time.Duration) float64 {
 	return math.Round(d.Seconds()*1e6) / 1e3
 }
 
+// effective returns the mode that is served; conversation only if the brain has turns.
 func (r Retriever) effective(mode Mode) Mode {
 	switch {
+	case mode == Conversation:
+		return Conversation
 	case mode == BM25 || r.Embedder == nil:
 		return BM25
 	case mode == Auto && r.Embedder.Model() == embed.FeatureHashModel:
@@ -89,13 +92,21 @@ func (r Retriever) effective(mode Mode) Mode {
 	}
 }
 
-func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, p plan) ([]Chunk, error) {
-	chunks := []Chunk{}
-	if len(text.QueryTerms(request.Query)) == 0 {
-		return chunks, nil
+// compares reports whether a served mode compares vectors. conversation does if auto would, which may
+// be served in its place.
+func (r Retriever) compares(mode Mode) bool {
+	if mode == Conversation {
+		mode = r.effective(Auto)
 	}
+	return mode != BM25
+}
+
+// chunks returns the best chunks. It changes the plan's mode if the brain has no turns.
+func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, p *plan) ([]Chunk, error) {
+	chunks := []Chunk{}
+	hasTerms := len(text.QueryTerms(request.Query)) > 0
 	var vector embed.Vector
-	if p.mode != BM25 {
+	if hasTerms && r.compares(p.mode) {
 		// Embedded before the brain is locked: a slow service must not block writers.
 		vectors, err := r.Embedder.Embed(ctx, []string{r.QueryPrefix + request.Query})
 		if err != nil {
@@ -105,6 +116,12 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 	}
 	err := b.Search(ctx, func(ix *index.Index) error {
 		chunks = chunks[:0]
+		if p.mode == Conversation && !ix.HasTurns() {
+			p.mode = r.effective(Auto)
+		}
+		if !hasTerms {
+			return nil
+		}
 		hits, err := p.ranked(ctx, ix, request, vector)
 		if err != nil {
 			return err
@@ -119,7 +136,7 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 		return nil, err
 	}
 	if p.mode == HybridRerank && len(chunks) > 0 {
-		if err := r.rerank(ctx, request.Query, chunks, p); err != nil {
+		if err := r.rerank(ctx, request.Query, chunks, *p); err != nil {
 			return nil, err
 		}
 	}
@@ -133,6 +150,8 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 		return ix.Keyword(ctx, request.Query, request.Filter, p.topK)
 	case Semantic:
 		return ix.Semantic(vector, p.kernel, request.Filter, p.topK)
+	case Conversation:
+		return ix.Conversation(ctx, request.Query, vector, request.Filter, p.topK)
 	}
 	keyword, err := ix.Keyword(ctx, request.Query, request.Filter, p.pool)
 	if err != nil {

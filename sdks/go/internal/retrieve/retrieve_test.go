@@ -75,17 +75,18 @@ func TestServedMode(t *testing.T) {
 	}{
 		{"neither", Retriever{}, map[Mode]served{
 			Auto: {BM25, false}, BM25: {BM25, false}, Semantic: {BM25, true},
-			Hybrid: {BM25, true}, HybridRerank: {BM25, true},
+			Hybrid: {BM25, true}, HybridRerank: {BM25, true}, Conversation: {BM25, true},
 		}},
 		{"feature hash", Retriever{Embedder: embed.FeatureHash{}}, map[Mode]served{
 			Auto: {BM25, false}, Semantic: {Semantic, false}, Hybrid: {Hybrid, false}, HybridRerank: {Hybrid, false},
+			Conversation: {BM25, true},
 		}},
 		{"embedder", Retriever{Embedder: otherModel{}}, map[Mode]served{
 			Auto: {Hybrid, false}, BM25: {BM25, false}, Semantic: {Semantic, false},
-			Hybrid: {Hybrid, false}, HybridRerank: {Hybrid, false},
+			Hybrid: {Hybrid, false}, HybridRerank: {Hybrid, false}, Conversation: {Hybrid, false},
 		}},
 		{"both", Retriever{Embedder: otherModel{}, Reranker: reranker}, map[Mode]served{
-			Auto: {Hybrid, false}, HybridRerank: {HybridRerank, false},
+			Auto: {Hybrid, false}, HybridRerank: {HybridRerank, false}, Conversation: {Hybrid, false},
 		}},
 	} {
 		b := newTestBrain(t, test.retriever.Embedder, map[string]string{"a.md": "zebra"})
