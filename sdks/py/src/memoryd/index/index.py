@@ -274,6 +274,8 @@ class Index:
         """
         sessions, asked = self._ordered_sessions(), query_terms(query)
         turns, slots = sessions.turns, sessions.slots
+        if not len(slots):
+            return []
         times = Counter(term for term in asked if term not in STOP_WORDS) or Counter(asked)
         found = self._postings.term_scores(times, self._mask(), self._text)
         words = turns.words((sessions.places(at), times[term] * s) for term, at, s in found)
