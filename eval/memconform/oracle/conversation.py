@@ -58,8 +58,9 @@ def _sessions(chunks: Sequence[Chunk]) -> list[list[int]]:
 
 def _index(chunk: Chunk) -> float:
     value = chunk.document.metadata.get("index")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.inf
+    return float(value)
 
 
 def _speaks(chunk: Chunk, asked: Sequence[str]) -> bool:

@@ -90,7 +90,8 @@ def test_components_of_each_vector_are_probed(script: ModuleType) -> None:
 def test_no_vector_file_is_forgotten(script: ModuleType) -> None:
     names = {path.stem for path in (_CHECKOUT / "sdks" / "vectors").glob("*.json")}
     assert names == {
-        "chunking", "dates", "frontmatter", "fusion", "hash", "prompt", "reader", "terms", "tokens",
+        "chunking", "conversation", "dates", "frontmatter", "fusion", "hash", "prompt", "reader",
+        "terms", "tokens",
     }  # fmt: skip
     for name in names:
         assert json.dumps(script.vectors(name))

@@ -10,6 +10,7 @@ from memconform.contract.chunking import cut
 from memconform.contract.terms import terms
 from memconform.oracle import fusion, reader
 from memconform.oracle.dates import seconds
+from memconform.oracle.stop_words import STOP_WORDS
 from memconform.oracle.vectors import DIMENSIONS, cosine, embed, fnv1a
 from tests.conftest import CHECKOUT
 
