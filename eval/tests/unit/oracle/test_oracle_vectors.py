@@ -8,9 +8,11 @@ import pytest
 
 from memconform.contract.chunking import cut
 from memconform.contract.terms import terms
-from memconform.oracle import fusion, reader
+from memconform.oracle import conversation, fusion, reader
 from memconform.oracle.dates import seconds
+from memconform.oracle.front_matter import Indexed
 from memconform.oracle.stop_words import STOP_WORDS
+from memconform.oracle.store import Chunk
 from memconform.oracle.vectors import DIMENSIONS, cosine, embed, fnv1a
 from tests.conftest import CHECKOUT
 
@@ -95,3 +97,26 @@ def test_fake_reader(case: dict[str, Any]) -> None:
 
 def test_stop_words() -> None:
     assert sorted(STOP_WORDS) == _vectors("reader")["stop_words"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in _vectors("conversation")["cases"] if "cosines" not in c and c["expected"]],
+    ids=lambda case: case["name"],
+)
+def test_conversation(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = {row["term"]: row["scores"] for row in case["bm25"]}
+    monkeypatch.setattr(
+        conversation, "bm25", lambda term, _: {n: s for n, s in enumerate(scores[term]) if s}
+    )
+    chunks = [
+        Chunk(c["path"], c["ordinal"], c["text"], Indexed((), None, (), c["metadata"]))
+        for c in case["chunks"]
+    ]
+    found = conversation.conversation(case["query"], chunks)
+    ranked = sorted((-fusion.rounded(score), *chunks[n].key) for n, score in found.items())
+    expected = [(c["path"].encode(), c["ordinal"]) for c in case["expected"]]
+    assert [row[1:] for row in ranked] == expected
+    assert [-row[0] for row in ranked] == pytest.approx(
+        [c["score"] for c in case["expected"]], abs=1e-6
+    )
