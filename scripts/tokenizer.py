@@ -18,13 +18,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 _SDKS = Path(__file__).resolve().parents[1] / "sdks"
-TABLES = [_SDKS / "go" / "internal" / "text" / "unicode61.txt"]
+TABLES = [
+    _SDKS / "go" / "internal" / "text" / "unicode61.txt",
+    _SDKS / "ts" / "src" / "text" / "unicode61.ts",
+]
 VECTORS = _SDKS / "vectors" / "tokens.json"
 _POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
 _RULE = (
     "What SQLite's FTS5 finds in the text in NFKC with tokenize = 'porter unicode61', in order. "
     "Made by scripts/tokenizer.py, with all suffixes of Porter's algorithm and all code points at "
     "which the tokenizer's tables change."
+)
+_MODULE = (
+    "/** What scripts/tokenizer.py says of each code point. */\nexport const UNICODE61 = `\\\n%s`;\n"
 )
 _SEPARATOR = ",\n  "
 _STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz".split(" ")
@@ -122,7 +128,7 @@ def vectors(lines: str) -> str:
 def main() -> None:
     lines = table()
     for path in TABLES:
-        path.write_text(lines)
+        path.write_text(_MODULE % lines if path.suffix == ".ts" else lines)
     VECTORS.write_text(vectors(lines))
 
 

@@ -2,8 +2,8 @@
 
 import type { Brain } from "../brain/brain.js";
 import type { Embedder } from "../embed/embed.js";
-import { documentFilter, type Filters } from "../index/filter.js";
-import type { DocumentFilter, Index } from "../index/index.js";
+import { type DocumentFilter, documentFilter, type Filters } from "../index/filter.js";
+import type { Index } from "../index/index.js";
 import { epochSeconds } from "../moment.js";
 import { Problem } from "../problem.js";
 import { byDate } from "../rank/dates.js";
@@ -125,7 +125,7 @@ function hybrid(
   index: Index,
   query: string,
   vector: Float32Array,
-  allows: DocumentFilter,
+  allows: DocumentFilter | undefined,
   plan: Plan,
 ): Hit[] {
   const keyword = index.keyword(query, allows, plan.pool);

@@ -1,0 +1,238 @@
+/** What an index was made from, on disk: a file of records, each with its checksum. */
+
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writevSync,
+} from "node:fs";
+import { crc32 } from "node:zlib";
+
+import type { Filterable } from "./filter.js";
+
+const { O_CREAT, O_RDWR } = constants;
+
+/** Incremented when the logs of older daemons can no longer be used. */
+const FORMAT = 3;
+
+/** A record begins with a mark, its checksum, and the sizes of its JSON and of its vectors. */
+const MARK = Buffer.from("\0rec"); // no part of any JSON, which has no NUL
+const SUM_AT = 4;
+const SIZES_AT = 8;
+const HEAD_BYTES = 16;
+
+/** How many bytes are read at once. */
+const WINDOW_BYTES = 2 ** 19;
+
+/** A document as it is indexed. */
+export interface DocumentRecord extends Filterable {
+  readonly stamp: string;
+  readonly title: string | undefined;
+  /** JSON, which only search results decode. */
+  readonly metadata: string;
+  readonly chunks: readonly string[];
+  /** One per chunk; none without an embedder. */
+  readonly vectors: readonly Float32Array[];
+}
+
+/** A document that is indexed no longer. */
+interface RemovalRecord {
+  readonly path: string;
+  readonly chunks?: undefined;
+  readonly vectors?: undefined;
+}
+
+export type LogRecord = DocumentRecord | RemovalRecord;
+
+/**
+ * A write that a kill cuts off, and whatever else damages the file, costs the records that it touches;
+ * they are indexed again from the files.
+ */
+export class Log {
+  readonly #file: string;
+  readonly #embedder: string;
+  readonly #header: Buffer;
+  #descriptor: number;
+  #size = 0;
+  #records = 0;
+
+  /** Open the log of vectors of `embedder`, or begin one, also in place of one of another format. */
+  constructor(file: string, embedder: string) {
+    this.#file = file;
+    this.#embedder = embedder;
+    this.#header = Buffer.from(`memoryd-ts ${FORMAT} ${JSON.stringify(embedder)}\n`);
+    this.#descriptor = openSync(file, O_RDWR | O_CREAT);
+    try {
+      const header = new Window(this.#descriptor).from(0, this.#header.length);
+      if (header.subarray(0, this.#header.length).equals(this.#header)) {
+        this.#size = fstatSync(this.#descriptor).size;
+      } else {
+        ftruncateSync(this.#descriptor);
+        this.#write([this.#header]);
+      }
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  /** The intact records, to be read once, before others are appended. */
+  *records(): Generator<LogRecord> {
+    const window = new Window(this.#descriptor);
+    for (let at = this.#header.length; at < this.#size;) {
+      const size = sizeOf(window.from(at, HEAD_BYTES));
+      const content = at + size <= this.#size ? window.from(at, size).subarray(0, size) : undefined;
+      if (content !== undefined && isIntact(content)) {
+        yield decode(content);
+        this.#records++;
+        at += size;
+      } else {
+        at = window.indexOf(MARK, at + 1) ?? this.#size;
+      }
+    }
+  }
+
+  /** Add records, all or none. */
+  append(records: readonly LogRecord[]): void {
+    this.#write(records.flatMap(encode));
+    this.#records += records.length;
+  }
+
+  /** The number of records. */
+  get length(): number {
+    return this.#records;
+  }
+
+  /** Replace the file by one with these records, or leave it as it is and throw. */
+  rewrite(records: Iterable<DocumentRecord>): void {
+    // If this fails, as many changes as before make the next attempt.
+    this.#records = 0;
+    const file = freshOf(this.#file);
+    rmSync(file, { force: true });
+    const fresh = new Log(file, this.#embedder);
+    try {
+      for (const record of records) fresh.append([record]);
+      renameSync(file, this.#file);
+    } catch (error) {
+      fresh.close();
+      rmSync(file, { force: true });
+      throw error;
+    }
+    this.close();
+    this.#descriptor = fresh.#descriptor;
+    this.#size = fresh.#size;
+    this.#records = fresh.#records;
+  }
+
+  /** What is left of a write that fails is overwritten by the next one, or found to be damaged. */
+  #write(parts: readonly NodeJS.ArrayBufferView[]): void {
+    const size = bytesIn(parts);
+    try {
+      // A disk that is almost full takes a part.
+      if (writevSync(this.#descriptor, parts, this.#size) !== size) {
+        throw new Error("the log of the index cannot be written");
+      }
+    } catch (error) {
+      ftruncateSync(this.#descriptor, this.#size);
+      throw error;
+    }
+    this.#size += size;
+  }
+}
+
+/** Remove the log of an index, which is closed. */
+export function removeLog(file: string): void {
+  for (const name of [file, freshOf(file)]) rmSync(name, { force: true });
+}
+
+function freshOf(file: string): string {
+  return `${file}.new`;
+}
+
+/** Reads a file in large pieces. */
+class Window {
+  readonly #descriptor: number;
+  #piece = Buffer.alloc(0);
+  #start = 0;
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+  }
+
+  /** The bytes from a place on, at least `length` of them unless the file ends. */
+  from(at: number, length: number): Buffer {
+    const end = this.#start + this.#piece.length;
+    if (at < this.#start || at + length > end) {
+      const piece = Buffer.allocUnsafe(Math.max(length, WINDOW_BYTES));
+      this.#piece = piece.subarray(0, readSync(this.#descriptor, piece, 0, piece.length, at));
+      this.#start = at;
+    }
+    return this.#piece.subarray(at - this.#start);
+  }
+
+  /** Where the bytes `wanted` are next, from a place on. */
+  indexOf(wanted: Buffer, start: number): number | undefined {
+    for (let at = start; ;) {
+      const piece = this.from(at, wanted.length);
+      const found = piece.indexOf(wanted);
+      if (found >= 0) return at + found;
+      if (piece.length < wanted.length) return undefined;
+      at += piece.length - wanted.length + 1;
+    }
+  }
+}
+
+/** The parts of a record, which are not joined: a document may have some MiB. */
+function encode({ vectors = [], ...record }: LogRecord): NodeJS.ArrayBufferView[] {
+  const json = Buffer.from(JSON.stringify(record));
+  const head = Buffer.alloc(HEAD_BYTES);
+  MARK.copy(head);
+  head.writeUInt32LE(json.length, SIZES_AT);
+  head.writeUInt32LE(bytesIn(vectors), SIZES_AT + 4);
+  const summed = [head.subarray(SIZES_AT), json, ...vectors];
+  head.writeUInt32LE(
+    summed.reduce((sum, part) => crc32(part, sum), 0),
+    SUM_AT,
+  );
+  return [head, json, ...vectors];
+}
+
+function bytesIn(parts: readonly NodeJS.ArrayBufferView[]): number {
+  return parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+/** The size of the record that begins here; NaN if it is cut off. */
+function sizeOf(head: Buffer): number {
+  if (head.length < HEAD_BYTES) return NaN;
+  return HEAD_BYTES + head.readUInt32LE(SIZES_AT) + head.readUInt32LE(SIZES_AT + 4);
+}
+
+function isIntact(content: Buffer): boolean {
+  return (
+    content.subarray(0, SUM_AT).equals(MARK) &&
+    content.readUInt32LE(SUM_AT) === crc32(content.subarray(SIZES_AT))
+  );
+}
+
+function decode(content: Buffer): LogRecord {
+  const valuesAt = HEAD_BYTES + content.readUInt32LE(SIZES_AT);
+  const json = content.toString("utf8", HEAD_BYTES, valuesAt);
+  const record = JSON.parse(json) as Omit<DocumentRecord, "vectors"> | RemovalRecord;
+  if (record.chunks === undefined) return record;
+  // Copied, because float32 values must be aligned.
+  const values = new Float32Array(new Uint8Array(content.subarray(valuesAt)).buffer);
+  const dimensions = values.length / record.chunks.length;
+  const vectors = record.chunks
+    .map((_, ordinal) => values.subarray(ordinal * dimensions, (ordinal + 1) * dimensions))
+    .filter(({ length }) => length > 0);
+  return { ...record, vectors };
+}

@@ -1,0 +1,145 @@
+/** Which chunks contain a token, and how often. */
+
+import { tokens } from "../text/tokens.js";
+
+/** The parameters of bm25. */
+const K1 = 1.2;
+const B = 0.75;
+
+/** The number of a slot that is dropped. */
+export const FREE = 0xffff_ffff;
+
+/* eslint-disable @typescript-eslint/no-non-null-assertion -- inside by construction, and the hottest loops */
+
+export class Postings {
+  readonly #lists = new Map<string, Occurrences>();
+  /** The number of tokens in each slot. */
+  #lengths: number[] = [];
+  /** The number of tokens in all chunks. */
+  #total = 0;
+
+  /** Add the text of the next slot. */
+  add(text: string): void {
+    const slot = this.#lengths.length;
+    const found = tokens(text);
+    for (const token of found) {
+      let list = this.#lists.get(token);
+      if (list === undefined) this.#lists.set(token, (list = new Occurrences()));
+      list.count(slot);
+    }
+    this.#lengths.push(found.length);
+    this.#total += found.length;
+  }
+
+  /** Count a chunk no longer; its slot stays until it is dropped. */
+  remove(slot: number, text: string): void {
+    for (const token of new Set(tokens(text))) {
+      const list = this.#lists.get(token);
+      if (list !== undefined) list.chunks--;
+    }
+    this.#total -= this.#lengths[slot] ?? 0;
+  }
+
+  /** Give each slot its new number, or drop it if that is `FREE`. */
+  renumber(numbers: Uint32Array): void {
+    for (const [token, list] of this.#lists) {
+      list.renumber(numbers);
+      if (list.chunks === 0) this.#lists.delete(token);
+    }
+    this.#lengths = this.#lengths.filter((_, slot) => numbers[slot] !== FREE);
+  }
+
+  /**
+   * The bm25 of each slot, 0 without any of the terms, in the order of FTS5's arithmetic. Of `chunks`
+   * that are not gone, `textOf` returns the text; of others, undefined.
+   */
+  scores(
+    terms: readonly string[],
+    chunks: number,
+    textOf: (slot: number) => string | undefined,
+  ): Float64Array {
+    const scores = new Float64Array(this.#lengths.length);
+    const mean = this.#total / chunks;
+    for (const term of terms) {
+      const list = this.#occurrences(tokens(term), textOf);
+      const idf = Math.log((chunks - list.chunks + 0.5) / (list.chunks + 0.5));
+      addScores(scores, list, idf > 0 ? idf : 1e-6, mean, this.#lengths);
+    }
+    return scores;
+  }
+
+  /**
+   * Where a term occurs. One of several tokens is a phrase: it contains one of the few code points that
+   * are letters or numbers for the contract, but not for the tokenizer.
+   */
+  #occurrences(
+    phrase: readonly string[],
+    textOf: (slot: number) => string | undefined,
+  ): Occurrences {
+    const found = new Occurrences();
+    const [first, ...others] = phrase.map((token) => this.#lists.get(token) ?? found);
+    if (first === undefined || others.length === 0) return first ?? found;
+    for (let i = 0; i < first.length; i += 2) {
+      const slot = first.numbers[i]!;
+      const text = tokens(textOf(slot) ?? "");
+      text.forEach((_, start) => {
+        if (phrase.every((token, i) => text[start + i] === token)) found.count(slot);
+      });
+    }
+    return found;
+  }
+}
+
+/** The chunks with a token; those that are gone stay until they are dropped. */
+class Occurrences {
+  /** Slots in ascending order, each followed by its number of occurrences. */
+  numbers = new Uint32Array(4);
+  /** How many of the numbers are in use. */
+  length = 0;
+  /** How many of the chunks are not gone. */
+  chunks = 0;
+
+  /** Count an occurrence in a slot, the last one or a later one. */
+  count(slot: number): void {
+    if (this.length === 0 || this.numbers[this.length - 2] !== slot) {
+      this.#push(slot, 0);
+      this.chunks++;
+    }
+    this.numbers[this.length - 1]!++;
+  }
+
+  renumber(numbers: Uint32Array): void {
+    const old = this.numbers.subarray(0, this.length);
+    this.numbers = new Uint32Array(2 * this.chunks);
+    this.length = 0;
+    for (let i = 0; i < old.length; i += 2) {
+      const number = numbers[old[i]!]!;
+      if (number !== FREE) this.#push(number, old[i + 1]!);
+    }
+  }
+
+  #push(slot: number, count: number): void {
+    if (this.length === this.numbers.length) {
+      const grown = new Uint32Array(2 * this.length);
+      grown.set(this.numbers);
+      this.numbers = grown;
+    }
+    this.numbers[this.length++] = slot;
+    this.numbers[this.length++] = count;
+  }
+}
+
+function addScores(
+  scores: Float64Array,
+  { numbers, length }: Occurrences,
+  idf: number,
+  mean: number,
+  lengths: readonly number[],
+): void {
+  for (let i = 0; i < length; i += 2) {
+    const slot = numbers[i]!;
+    const count = numbers[i + 1]!;
+    const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
+    scores[slot]! += idf * ((count * (K1 + 1)) / (count + norm));
+  }
+}
