@@ -153,11 +153,15 @@ test("the log of another embedder or format is begun anew", async () => {
 
 /** Let the disk be full after `bytes` more. */
 function fillDisk(t: TestContext, bytes: number): void {
-  t.mock.method(fs, "writevSync", (descriptor: number, parts: Uint8Array[], at: number) => {
-    if (bytes === 0) throw new Error("ENOSPC: no space left on device");
-    const content = Buffer.concat(parts.map(({ buffer }) => new Uint8Array(buffer)));
-    return fs.writeSync(descriptor, content, 0, bytes, at);
-  });
+  const { writeSync } = fs;
+  t.mock.method(
+    fs,
+    "writeSync",
+    (file: number, content: Buffer, from: number, _: number, at: number) => {
+      if (bytes === 0) throw new Error("ENOSPC: no space left on device");
+      return writeSync(file, content, from, bytes, at);
+    },
+  );
   syncBuiltinESMExports();
 }
 

@@ -9,7 +9,7 @@ import {
   readSync,
   renameSync,
   rmSync,
-  writevSync,
+  writeSync,
 } from "node:fs";
 import { crc32 } from "node:zlib";
 
@@ -73,7 +73,7 @@ export class Log {
         this.#size = fstatSync(this.#descriptor).size;
       } else {
         ftruncateSync(this.#descriptor);
-        this.#write([this.#header]);
+        this.#write(this.#header);
       }
     } catch (error) {
       this.close();
@@ -103,7 +103,7 @@ export class Log {
 
   /** Add records, all or none. */
   append(records: readonly LogRecord[]): void {
-    this.#write(records.flatMap(encode));
+    this.#write(Buffer.concat(records.flatMap(encode)));
     this.#records += records.length;
   }
 
@@ -134,18 +134,18 @@ export class Log {
   }
 
   /** What is left of a write that fails is overwritten by the next one, or found to be damaged. */
-  #write(parts: readonly NodeJS.ArrayBufferView[]): void {
-    const size = bytesIn(parts);
+  #write(content: Buffer): void {
+    const { length } = content;
     try {
       // A disk that is almost full takes a part.
-      if (writevSync(this.#descriptor, parts, this.#size) !== size) {
+      if (writeSync(this.#descriptor, content, 0, length, this.#size) !== length) {
         throw new Error("the log of the index cannot be written");
       }
     } catch (error) {
       ftruncateSync(this.#descriptor, this.#size);
       throw error;
     }
-    this.#size += size;
+    this.#size += length;
   }
 }
 
@@ -191,23 +191,25 @@ class Window {
   }
 }
 
-/** The parts of a record, which are not joined: a document may have some MiB. */
-function encode({ vectors = [], ...record }: LogRecord): NodeJS.ArrayBufferView[] {
+/** The parts of a record. */
+function encode({ vectors = [], ...record }: LogRecord): Uint8Array[] {
   const json = Buffer.from(JSON.stringify(record));
+  const values = vectors.map(
+    ({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength),
+  );
   const head = Buffer.alloc(HEAD_BYTES);
   MARK.copy(head);
   head.writeUInt32LE(json.length, SIZES_AT);
-  head.writeUInt32LE(bytesIn(vectors), SIZES_AT + 4);
-  const summed = [head.subarray(SIZES_AT), json, ...vectors];
+  head.writeUInt32LE(
+    values.reduce((sum, { length }) => sum + length, 0),
+    SIZES_AT + 4,
+  );
+  const summed = [head.subarray(SIZES_AT), json, ...values];
   head.writeUInt32LE(
     summed.reduce((sum, part) => crc32(part, sum), 0),
     SUM_AT,
   );
-  return [head, json, ...vectors];
-}
-
-function bytesIn(parts: readonly NodeJS.ArrayBufferView[]): number {
-  return parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return [head, json, ...values];
 }
 
 /** The size of the record that begins here; NaN if it is cut off. */
