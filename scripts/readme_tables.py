@@ -33,7 +33,7 @@ from memconform.reports.markdown import markdown_table
 from memconform.reports.mutation import mutation_table
 from memconform.reports.rates import format_rate
 from memconform.storage.sink import replacing
-from memconform.upstream.embedders import MINILM
+from memconform.upstream.embedders import BGE, MINILM
 from memconform.validation_faults import first_fault
 from memini_tables import comparison_table, dates_comparison_table, read_others
 
@@ -352,8 +352,8 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
     model = system.variables.get("JB_EMBED_MODEL") or system.embedder
     label = row_name(row)
     speed = row.latency.answer if row.latency else None
-    if speed is None or system.ingest_s is None or model == MINILM:
-        # The vectors of MiniLM are cached between runs, so later systems are faster.
+    if speed is None or system.ingest_s is None or model in (BGE, MINILM):
+        # The vectors of trained models are cached between runs, so later systems are faster.
         costs = ["-", "-", "-"]
     else:
         costs = [f"{speed.p50:.1f}", f"{speed.p95:.1f}", f"{system.ingest_s:.1f}"]

@@ -3,8 +3,8 @@
     python scripts/tokenizer.py
 
 Into each reference daemon the table of its code points, and into sdks/vectors tokens.json. Of the
-lines of the table that hold for a code point, the last one counts; one without any separates tokens.
-In hexadecimal:
+lines of the table that hold for a code point, the last one counts; one without any separates
+tokens. In hexadecimal:
 
     FROM TO             these code points are part of a token, as they are
     FROM TO STEP ADD    every STEP-th of them is, as itself plus ADD
@@ -21,6 +21,7 @@ _SDKS = Path(__file__).resolve().parents[1] / "sdks"
 TABLES = [
     _SDKS / "go" / "internal" / "text" / "unicode61.txt",
     _SDKS / "ts" / "src" / "text" / "unicode61.ts",
+    _SDKS / "py" / "src" / "memoryd" / "text" / "unicode61.txt",
 ]
 VECTORS = _SDKS / "vectors" / "tokens.json"
 _POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
@@ -29,17 +30,19 @@ _RULE = (
     "Made by scripts/tokenizer.py, with all suffixes of Porter's algorithm and all code points at "
     "which the tokenizer's tables change."
 )
-_MODULE = (
-    "/** What scripts/tokenizer.py says of each code point. */\nexport const UNICODE61 = `\\\n%s`;\n"
+_MODULE_START = (
+    "/** What scripts/tokenizer.py says of each code point. */\nexport const UNICODE61 = `\\\n"
 )
+_MODULE_END = "`;\n"
+"""TypeScript has the table as a module, because its compiler copies no other file."""
 _SEPARATOR = ",\n  "
-_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz".split(" ")
+_STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz yt"
 _SUFFIXES = (
     "s es ies sses ss ed eed ing ated bled ized ational tional enci anci izer logi bli alli entli "
     "eli ousli ization ation ator alism iveness fulness ousness aliti iviti biliti icate ative "
     "alize iciti ical ful ness al ance ence er ic able ible ant ement ment ent ion sion tion ou "
     "ism ate iti ous ive ize e y ll fulli"
-).split(" ")
+)
 
 
 def folds() -> Iterator[tuple[int, int | None]]:
@@ -102,9 +105,9 @@ def tokens(texts: Sequence[str]) -> list[list[str]]:
     return found
 
 
-def vectors(lines: str) -> str:
-    """Texts with their tokens: all suffixes, and the ends of every line of the table."""
-    words = [" ".join(stem + suffix for suffix in _SUFFIXES) for stem in _STEMS]
+def texts(lines: str) -> list[str]:
+    """Texts with all suffixes, and with the ends of every line of the table."""
+    words = [" ".join(stem + suffix for suffix in _SUFFIXES.split()) for stem in _STEMS.split(" ")]
     words += [
         " ".join("a" * length + suffix for suffix in ("ing", "s", "ational"))
         for length in (57, 61, 62, 70)
@@ -115,9 +118,13 @@ def vectors(lines: str) -> str:
         points |= {first - 1, first, last, last + 1}
     valid = set(_POINTS)
     known = [chr(point) for point in sorted(points) if point in valid]
-    words += [
-        " ".join(f"x{c}x" for c in known[start : start + 40]) for start in range(0, len(known), 40)
-    ]
+    parts = (known[start : start + 40] for start in range(0, len(known), 40))
+    return words + [" ".join(f"x{point}x" for point in part) for part in parts]
+
+
+def vectors(lines: str) -> str:
+    """The texts with their tokens, as JSON."""
+    words = texts(lines)
     cases = (
         json.dumps({"text": text, "tokens": found})
         for text, found in zip(words, tokens(words), strict=True)
@@ -125,10 +132,21 @@ def vectors(lines: str) -> str:
     return f'{{\n "rule": {json.dumps(_RULE)},\n "cases": [\n  {_SEPARATOR.join(cases)}\n ]\n}}\n'
 
 
+def read_table(path: Path) -> str:
+    """The lines of the table of a daemon."""
+    content = path.read_text(encoding="utf-8")
+    if path.suffix != ".ts":
+        return content
+    if not (content.startswith(_MODULE_START) and content.endswith(_MODULE_END)):
+        raise ValueError(f"{path} is no module of a table; run scripts/tokenizer.py")
+    return content.removeprefix(_MODULE_START).removesuffix(_MODULE_END)
+
+
 def main() -> None:
     lines = table()
     for path in TABLES:
-        path.write_text(_MODULE % lines if path.suffix == ".ts" else lines)
+        module = _MODULE_START + lines + _MODULE_END
+        path.write_text(module if path.suffix == ".ts" else lines, encoding="utf-8")
     VECTORS.write_text(vectors(lines))
 
 

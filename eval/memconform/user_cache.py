@@ -40,6 +40,11 @@ def downloads_folder() -> Path:
     return _user_folder(user_data_path, "XDG_DATA_HOME") / "datasets"
 
 
+def models_folder() -> Path:
+    """Where the files of models are looked for; raises as `cache_folder`."""
+    return _user_folder(user_data_path, "XDG_DATA_HOME") / "models"
+
+
 def _user_folder(find: Callable[[str], Path], variable: str) -> Path:
     try:
         folder = find("memconform")

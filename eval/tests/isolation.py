@@ -7,9 +7,9 @@ stay, because daemons are built within a session, and may fetch packages. The fo
 the end, or by the next session of this checkout if tests failed or the session was killed.
 
 What only makes a build faster stays the user's: the caches and settings of go, npm, pip, git and
-version managers are passed on by their own variables. Reference daemons are built in the
-checkout's `.pytest_cache`, by content; their builds are linked into the session's cache (`cache`
-in conftest.py).
+version managers are passed on by their own variables. So do downloaded models, by a link in the new
+home. Reference daemons are built in the checkout's `.pytest_cache`, by content; their builds are
+linked into the session's cache (`cache` in conftest.py).
 
 At the end of a session no process may be left that was started from its folder, and nothing of
 memconform may be new in the user's cache or in the system's temporary folder.
@@ -109,11 +109,16 @@ class Isolation:
         lock = os.open(base / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
         variables = _tool_variables(home, caches.parent)
+        models = _models_folder(home)
         for name in [name for name in os.environ if is_users(name)]:
             del os.environ[name]
         for variable, name in (("HOME", "home"), ("TMPDIR", "tmp")):
             (base / name).mkdir()
             variables[variable] = str(base / name)
+        if models is not None:
+            link = base / "home" / ".local" / "share" / "memconform"
+            link.mkdir(parents=True)
+            (link / "models").symlink_to(models)
         os.environ |= variables
         tempfile.tempdir = None
         outside = ((caches, "*"), (caches, "*/*"), *((system, g) for g in _TEMPORARY_NAMES))
@@ -160,6 +165,13 @@ def _cache_folder(environment: Mapping[str, str]) -> Path:
     """The folder of memconform in a user's cache."""
     home = environment.get("HOME") or Path.home()
     return Path(environment.get("XDG_CACHE_HOME") or Path(home, ".cache")) / "memconform"
+
+
+def _models_folder(home: Path) -> Path | None:
+    """The user's downloaded models, which tests only read."""
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    folder = data / "memconform" / "models"
+    return folder if folder.is_dir() else None
 
 
 def _programs_that_use(folder: Path) -> Iterator[psutil.Process]:

@@ -390,9 +390,12 @@ def top_k(
     return option(*("--top-k", *names, field), group=group, aliases=aliases, help=about, **attrs)
 
 
-def embed_model(group: str, about: str) -> Callable[[_Command], _Command]:
+def embed_model(
+    group: str, about: str = "With --upstream scripted, one of memconform's embedding models"
+) -> Callable[[_Command], _Command]:
     """`--embed-model`: what makes the vectors."""
-    return option("--embed-model", group=group, metavar="NAME", help=about)
+    names = "fh256-1, all-MiniLM-L6-v2, bge-small-en-v1.5"
+    return option("--embed-model", group=group, metavar="NAME", help=f"{about}: {names}.")
 
 
 def limit(group: str, questions: str) -> Callable[[_Command], _Command]:

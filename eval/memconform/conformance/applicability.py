@@ -1,9 +1,10 @@
 """Which cases apply to an SDK: those of what it claims."""
 
+import resource
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 
-from memconform.conformance.case import Expectation, ProcessStep, StoreStep
+from memconform.conformance.case import BaseStep, Expectation, ProcessStep, StoreStep
 from memconform.conformance.case_paths import order_changes
 from memconform.conformance.catalog import CaseVariant, walk_steps
 from memconform.conformance.fixture import CONTROL_ENV
@@ -13,6 +14,8 @@ from memconform.daemons.sdk_runner import SdkRunner
 
 def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
     """Return why a case does not apply to this SDK; None if it does."""
+    if not hasattr(resource, "prlimit") and any(map(_fills_disk, walk_steps(entry.case))):
+        return "this system cannot limit the files of a running process; Linux can"
     claimed = set(runner.profiles)
     for profile in entry.needed_profiles:
         if profile not in claimed:
@@ -29,6 +32,10 @@ def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
         if reason is not None:
             return reason
     return provider_skip_reason(entry, runner)
+
+
+def _fills_disk(step: BaseStep) -> bool:
+    return isinstance(step, ProcessStep) and step.process == "fill_disk"
 
 
 def dialect_skip_reason(entry: CaseVariant, dialect: Dialect) -> str | None:

@@ -123,6 +123,9 @@ class BaseStep(Strict):
     require: list[Expectation] = Field(default_factory=list)
     """What must hold for the checks of the case to mean anything. If one does not, the case stops,
     and checks that would pass are untestable."""
+    only_if: list[Expectation] = Field(default_factory=list)
+    """What must hold for the rest of the case to apply to the daemon. If one does not, the case
+    stops, and the checks that it has not made are not applicable."""
     capture: dict[Variable, Pointer] = Field(default_factory=dict)
     """Variables for later steps, as JSON pointers into the body."""
 
@@ -222,7 +225,11 @@ class DiskStep(BaseStep):
 class ProcessStep(BaseStep):
     """Control or inspect the daemon's process; the result is a `ProcessReport` as JSON."""
 
-    process: Literal["stop", "kill", "start", "restart", "inspect", "second", "fails_to_start"]
+    process: Literal[
+        "stop", "kill", "start", "restart", "inspect", "second", "fails_to_start",
+        "fill_disk", "free_disk",
+    ]  # fmt: skip
+    """`fill_disk`: until `free_disk`, no process of the daemon can write a file beyond 1 MiB."""
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables for a start; they take precedence over all others."""
     arguments: list[str] = Field(default_factory=list)
@@ -236,7 +243,10 @@ class ProcessStep(BaseStep):
 class PauseStep(BaseStep):
     """Do nothing for a while."""
 
-    pause: Milliseconds
+    pause: Milliseconds | Annotated[str, Field(pattern=r"^\$\{[a-z].*\}$")]
+    """Milliseconds, or a variable with the milliseconds that something took."""
+    share: float = Field(default=1, gt=0, le=10)
+    """What is multiplied by them."""
 
 
 class UntilStep(BaseStep):

@@ -19,7 +19,12 @@ from memconform.conformance.fixture import (
     UntestableError,
     script_body,
 )
-from memconform.conformance.fixture_documents import StoppedError, fixture_steps, require_stored
+from memconform.conformance.fixture_documents import (
+    InapplicableError,
+    StoppedError,
+    fixture_steps,
+    require_stored,
+)
 from memconform.conformance.request_bodies import as_json
 from memconform.conformance.results import IMPLICIT, CaseResult, Cause, Check, Result
 from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, stopped
@@ -105,6 +110,8 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
             await _run_steps(entry, context, results)
     except DialectError as error:
         stop = _Stop(error.message, "", is_inapplicable=True)
+    except InapplicableError as error:
+        stop = _Stop(str(error), "", is_inapplicable=True)
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
         stop = _stop(error, fixture, entry)
     finally:

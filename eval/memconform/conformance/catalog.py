@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from memconform.conformance import strict_yaml
-from memconform.conformance.case import BaseStep, Case, ProcessStep
+from memconform.conformance.case import BaseStep, Case, DiskStep, ProcessStep
 from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
@@ -54,9 +54,11 @@ class CaseVariant:
 
     @property
     def needed_profiles(self) -> list[Profile]:
-        """Profiles of all its rules, and those it names itself."""
+        """Profiles of all its rules, those it names itself, and that of the files it accesses."""
         cited = [rules()[rule].profile for rule in self.case.rules]
-        return [profile for profile in (*cited, *self.case.profiles) if profile is not None]
+        accessed = [Profile.SHARED_STATE] * any(map(_accesses_state, walk_steps(self.case)))
+        profiles = (*cited, *self.case.profiles, *accessed)
+        return [profile for profile in profiles if profile is not None]
 
     @property
     def needed_readers(self) -> frozenset[Reader]:
@@ -95,6 +97,11 @@ class CaseVariant:
     def slots(self) -> list[str]:
         """Return the slots of all its checks, in order."""
         return [slot for step in walk_steps(self.case) for slot in step.expect]
+
+
+def _accesses_state(step: BaseStep) -> bool:
+    """Whether a step reads or changes files of the state folder, and not only those beside it."""
+    return isinstance(step, DiskStep) and not step.path.startswith("../")
 
 
 def walk_steps(case: Case) -> Iterator[BaseStep]:
@@ -215,11 +222,11 @@ def _check_variables(case: Case) -> None:
     defined, used = set(BUILT_IN), set[str]()
     _require_defined([case.documents, case.daemon.env], defined)
     for step in walk_steps(case):
-        nested = {"until", "repeat", "parallel", "expect", "require"}
+        nested = {"until", "repeat", "parallel", "expect", "require", "only_if"}
         own = step.model_dump(by_alias=True, exclude=nested, exclude_unset=True)
         used |= _require_defined(own, defined)
         defined |= set(step.capture)
-        expectations = [*step.expect.values(), *step.require]
+        expectations = [*step.expect.values(), *step.require, *step.only_if]
         expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in expectations]
         used |= _require_defined(expected, defined)
     for name in sorted(defined - BUILT_IN - used):

@@ -25,8 +25,9 @@ core.ingest.no-read core.ingest.replace core.ingest.durable core.ingest.embedder
 documents.path documents.delete documents.rename documents.batch.atomic documents.durable
 events.isolation events.slow events.bounded auth.required auth.secret auth.start robust.body
 robust.large robust.depth robust.origin robust.alive robust.slow robust.stop robust.loopback
-robust.loopback.no-host state.files.links state.index.damage state.second state.gone state.recovery
-state.recovery.later state.recovery.unreadable state.brain.atomic state.full
+robust.loopback.no-host state.atomic state.brain.atomic state.full state.files.links
+state.index.damage state.second state.gone state.recovery state.recovery.later
+state.recovery.unreadable
 """
 
 _INTERCHANGE = """
@@ -40,7 +41,7 @@ ask.answer ask.error ask.upstream ask.upstream.timeout ask.flush ask.framing doc
 documents.read documents.stat documents.list documents.list.hidden documents.list.glob
 documents.write documents.append documents.conflict documents.batch documents.index
 documents.sidecar events.ready events.change events.batch events.ids events.prompt events.ping
-events.end auth.health robust.head state.files state.description start.serve
+events.end auth.health robust.head state.embedder state.files state.description start.serve
 """
 
 _STRICTNESS = """

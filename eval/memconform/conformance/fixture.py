@@ -14,7 +14,7 @@ import httpx
 
 from memconform.client.timings import time_limit
 from memconform.conformance.case import DaemonSettings, Server
-from memconform.conformance.process_report import ProcessReport, inspect_tree
+from memconform.conformance.process_report import ProcessReport, inspect_tree, limit_files
 from memconform.conformance.valid_requests import Controls
 from memconform.contract.names import EMBEDDER_MODES, Profile
 from memconform.daemons.ports import is_open
@@ -353,6 +353,14 @@ class Fixture:
         log = process.tail()
         await self.stop()
         return ProcessReport(alive=False, ended=ended, log=log)
+
+    async def limit_files(self, *, full: bool) -> None:
+        """Let the daemon's files grow as if the disk were full, or freely again.
+
+        Raises:
+            UntestableError: if the daemon is not running, or was not started by memconform.
+        """
+        await asyncio.to_thread(limit_files, self._process().pid, full=full)
 
     async def inspect(self) -> ProcessReport:
         """Report the log, listening addresses and connections of the running process tree.

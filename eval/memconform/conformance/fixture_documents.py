@@ -36,6 +36,10 @@ class StoppedError(Exception):
         self.outcome = outcome
 
 
+class InapplicableError(Exception):
+    """The case, or the rest of it, does not apply to the daemon."""
+
+
 def document(path: str, source: JsonValue) -> dict[str, JsonValue]:
     """Build the body of an ingest request."""
     fields: dict[str, Any] = {}

@@ -1,11 +1,16 @@
-"""What a `process` step reports about the daemon's process."""
+"""What a `process` step reports about the daemon's process, and how it fills its disk."""
 
+import resource
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
 from memconform.daemons.resources import process_tree
+
+_FULL_DISK_BYTES = 2**20
+"""What a file may have on a full disk: enough for the daemon's log, which has to work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +54,15 @@ def inspect_tree(pid: int, log: str) -> ProcessReport:
         listening=tuple(sorted(listening)),
         connections=connections,
     )
+
+
+def limit_files(pid: int, *, full: bool) -> None:
+    """Let a process and its descendants write no file beyond 1 MiB, or as much as this process.
+
+    Only Linux supports this. They ignore SIGXFSZ as their guard does, so that a write fails.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limits = (_FULL_DISK_BYTES if full else soft, hard)
+    for process in process_tree(pid):
+        with suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)

@@ -14,18 +14,7 @@ _RULE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-_PROFILE_OF_SECTION: dict[str, Profile | None] = {
-    "wire": None,
-    "core": Profile.CORE,
-    "ask": Profile.ASK,
-    "documents": Profile.DOCUMENTS,
-    "events": Profile.EVENTS,
-    "auth": Profile.AUTH,
-    "robust": None,
-    "state": None,
-    "start": None,
-    "upstream": None,
-}
+_SECTION = re.compile(r"^## (?=([a-z-]+))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +24,8 @@ class ContractRule:
     id: str
     level: Literal["must", "should"]
     text: str
-
-    @property
-    def profile(self) -> Profile | None:
-        """The profile it belongs to; None if it applies to every daemon."""
-        return _PROFILE_OF_SECTION[self.id.partition(".")[0]]
+    profile: Profile | None
+    """The profile after which its section is named; None if it applies to every daemon."""
 
 
 @cache
@@ -54,11 +40,14 @@ def contract_text() -> str:
 @cache
 def rules() -> dict[str, ContractRule]:
     """Return all rules by id, in the order of the document."""
+    _, *parts = _SECTION.split(contract_text())
     return {
         match["id"]: ContractRule(
             id=match["id"],
             level="must" if match["level"] == "MUST" else "should",
             text=" ".join(match["text"].split()),
+            profile=Profile(section) if section in set(Profile) else None,
         )
-        for match in _RULE.finditer(contract_text())
+        for section, text in zip(parts[::2], parts[1::2], strict=True)
+        for match in _RULE.finditer(text)
     }

@@ -27,22 +27,22 @@ from memconform.conformance.case import (
 )
 from memconform.conformance.case_context import CaseContext, CheckResults
 from memconform.conformance.case_paths import CasePaths
-from memconform.conformance.causes import (
-    start_cause,
-    status_fault,
-)
+from memconform.conformance.causes import start_cause, status_fault
 from memconform.conformance.expectations import ExpectationResult, evaluate
 from memconform.conformance.fixture import UntestableError
-from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
+from memconform.conformance.fixture_documents import (
+    InapplicableError,
+    StoppedError,
+    document,
+    require_acknowledged,
+)
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.process_report import ProcessReport
 from memconform.conformance.raw_requests import converse
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.translation import Translation, without_gaps
 from memconform.conformance.valid_requests import rejected_line
-from memconform.conformance.value_causes import (
-    missing_fault,
-)
+from memconform.conformance.value_causes import missing_fault
 from memconform.conformance.variables import substitute
 from memconform.contract.dialect_keys import DialectError
 from memconform.errors import DaemonError
@@ -100,6 +100,10 @@ class StepExecutor:
                 continue
             self._context.exchanges.append(outcome)
             variables = self._context.variables(extra)
+            for needed in step.only_if:
+                result = evaluate(needed, outcome, variables)
+                if not result.holds:
+                    raise InapplicableError(f"{outcome.label}: {'; '.join(result.faults)}")
             vacuous = self._context.rejection_faults.get(rejected_line(step), "")
             self._context.expect(results, step.expect, outcome, variables, vacuous)
             if outcome.is_unanswered and isinstance(step, RequestStep):
@@ -307,6 +311,8 @@ class StepExecutor:
                     report = await fixture.end(signal.SIGKILL, seconds)
                 case "inspect":
                     report = await fixture.inspect()
+                case "fill_disk" | "free_disk":
+                    await fixture.limit_files(full=step.process == "fill_disk")
                 case "fails_to_start":
                     report = await fixture.fails_to_start(
                         env, substitute(step.arguments, variables)
@@ -339,8 +345,9 @@ class StepExecutor:
         return StepResult(label, took_ms=took, value=report.value(), cause=cause)
 
     async def _pause(self, step: PauseStep, results: CheckResults, extra: Variables) -> None:
-        del results, extra
-        await asyncio.sleep(step.pause / 1e3)
+        del results
+        pause = substitute(step.pause, self._context.variables(extra))
+        await asyncio.sleep(pause * step.share / 1e3)
 
     async def _until(self, step: UntilStep, results: CheckResults, extra: Variables) -> None:
         loop = asyncio.get_running_loop()

@@ -28,6 +28,7 @@ class Profile(StrEnum):
     DOCUMENTS = "documents"
     EVENTS = "events"
     AUTH = "auth"
+    SHARED_STATE = "shared-state"
 
 
 class Reader(StrEnum):

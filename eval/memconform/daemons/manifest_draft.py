@@ -48,7 +48,7 @@ def draft_manifest(daemon: Daemon) -> str:
     lines += [
         *("", "[known]", f"file = {toml_string(KNOWN_FILE)}"),
         *("", "[capabilities]"),
-        'profiles = ["core"]     # add ask, documents, events, auth, as far as the daemon has them',
+        'profiles = ["core"]     # add ask, documents, events, auth, shared-state, if it has them',
         'modes = ["auto", "bm25"]     # add semantic, hybrid, hybrid-rerank, likewise',
     ]
     return "\n".join(lines) + "\n"

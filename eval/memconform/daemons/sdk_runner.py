@@ -139,12 +139,13 @@ class SdkRunner(ABC):
     def auto_modes(self) -> tuple[Mode, ...] | None:
         """Modes in which it claims to serve `auto`; None if it makes no claim.
 
-        The contract has `auto` mean hybrid wherever that is available (core.mode.served).
+        The contract has `auto` mean hybrid wherever that is available, except with the feature
+        hash (core.mode.served), and nobody knows the embedder of every daemon.
         """
         if self.modes is None:
             return None
         if Mode.HYBRID in self.modes:
-            return (Mode.HYBRID,)
+            return (Mode.HYBRID, Mode.BM25)
         claimed = (*self.modes, *self.optional_modes)
         return tuple(mode for mode in claimed if mode is not Mode.AUTO)
 

@@ -25,8 +25,8 @@ def _manifest() -> Manifest:
         serve=Serve(
             argv=["{python}", "-m", "memconform.upstream", "{host}", "{port}"], port="announced"
         ),
-        # Where it caches the vectors of its model.
-        env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME"]}),
+        # Where it caches vectors, and where the weights of a model are.
+        env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME"]}),
         # A manifest must claim something; nobody tests the upstream for it.
         capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
     )

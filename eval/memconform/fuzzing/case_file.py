@@ -36,7 +36,7 @@ _RULES = {
     "batchOps": "documents.batch",
     "createBrain": "core.brain.create",
     "deleteBrain": "core.brain.delete",
-    "restart": "state.index",
+    "restart": "core.search.history",
     "kill": "core.ingest.durable",
     "events": "events.change",
 }

@@ -74,8 +74,8 @@ def _providers(runner: SdkRunner, http: httpx.Client, url: str) -> Providers:
 
 
 def _trace(http: httpx.Client, url: str, tuning: dict[str, Any]) -> dict[str, Any]:
-    """The trace of a search; empty if the daemon rejects it, or sends another shape."""
-    body = {"query": "heron", "mode": "auto", "tuning": tuning}
+    """The trace of a hybrid search; empty if the daemon rejects it, or sends another shape."""
+    body = {"query": "heron", "mode": "hybrid", "tuning": tuning}
     response = http.post(f"{url}/search", json=body)
     try:
         trace = response.json()["trace"]

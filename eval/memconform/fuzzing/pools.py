@@ -166,6 +166,10 @@ POOLS: dict[str, Json] = {
     "weight": st.sampled_from((0, 0.05, 0.5)),
     "top_k": st.one_of(st.integers(1, 5), st.integers(1, 12), st.sampled_from((1000, 5.0))),
     "candidate_k": st.one_of(st.integers(0, 12), st.just(10_000), _ZERO),
+    # Without a mode, bm25 is searched: the oracle's embedder is the feature hash.
+    "mode": st.sampled_from(
+        ("bm25", "semantic", "hybrid", "hybrid", "hybrid", "hybrid-rerank", "auto", None)
+    ),
     "rerank_top_n": st.one_of(st.integers(0, 12), _ZERO),
     "alpha": st.one_of(st.floats(0, 1), _ZERO),
     "pool_factor": st.one_of(st.integers(1, 4), st.sampled_from((50, 1_000))),

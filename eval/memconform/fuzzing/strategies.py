@@ -49,7 +49,7 @@ def body(model: type[BaseModel]) -> Json:
     for name, info in model.model_fields.items():
         key = info.alias or name
         prop = {"$defs": schema.get("$defs", {}), **schema["properties"][key]}
-        group = required if info.is_required() else optional
+        group = required if info.is_required() or name == "mode" else optional
         group[key] = _value(name, prop)
     return st.fixed_dictionaries(required, optional=optional)
 

@@ -80,6 +80,7 @@ class IndexProver:
         """
         self._documents = documents
         self.legs = legs.modes
+        self.auto = legs.auto
         self._keyword = legs.keyword
         # Nobody can predict the probes, not even a daemon whose author has read this file.
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets

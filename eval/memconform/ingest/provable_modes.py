@@ -32,6 +32,8 @@ class Legs:
     modes: tuple[Mode, ...]
     keyword: Mode | None
     """The mode that searches by keywords, whatever its name; None if there is none."""
+    auto: Mode | None = None
+    """What `auto` stands for; None if it was not tried, or no trace confirms it."""
 
 
 async def honours_filters(
@@ -81,7 +83,7 @@ async def find_legs(
     """Determine the modes in which to prove an index: for a fused mode, its legs.
 
     Fusion would hide a missing document: one that only a single leg finds is still ranked, but
-    lower. With `settled`, each mode must be served as itself, and auto as hybrid if that is
+    lower. With `settled`, each mode must be served as itself, and with auto also hybrid if that is
     claimed: a daemon that embeds in the background serves other modes until it has finished.
 
     Raises:
@@ -90,10 +92,20 @@ async def find_legs(
             is not `settled`.
     """
     legs: dict[Mode, Mode | None] = {}
+    auto = None
     for mode in modes:
+        lacks_hybrid = False
+        if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()):
+            # First: without vectors, or before they are there, bm25 is no choice of the daemon.
+            fused = await _effective_mode(client, counts, query, Mode.HYBRID)
+            lacks_hybrid = fused not in (None, Mode.HYBRID)
+            if settled:
+                _require_settled(Mode.HYBRID, fused)
         effective = await _effective_mode(client, counts, query, mode)
         if settled:
-            _require_settled(mode, effective, claimed)
+            _require_settled(mode, effective)
+        if mode is Mode.AUTO:
+            auto = Mode.HYBRID if lacks_hybrid else effective
         # A mode that no trace confirms is proven as it was requested.
         candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective or mode,)
         available = [
@@ -107,18 +119,16 @@ async def find_legs(
             legs[mode] = effective
         legs |= dict[Mode, Mode | None](zip(available, available, strict=True))
     keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
-    return Legs(tuple(legs), keyword)
+    return Legs(tuple(legs), keyword, auto)
 
 
-def _require_settled(mode: Mode, served: Mode | None, claimed: Sequence[Mode] | None) -> None:
-    expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
-    if served is None or expected in (Mode.AUTO, served):
+def _require_settled(mode: Mode, served: Mode | None) -> None:
+    if served is None or mode in (Mode.AUTO, served):
         return
-    claim = f", though {expected.value} is claimed" if mode is Mode.AUTO else ""
     raise DaemonError(
-        f"mode {mode.value} is still served as {served.value}{claim}",
+        f"mode {mode.value} is still served as {served.value}",
         code="index_incomplete",
-        hint=f"measure with --mode {served.value}; or fix what {expected.value} needs, such"
+        hint=f"measure with --mode {served.value}; or fix what {mode.value} needs, such"
         " as the embedder's address, and see the daemon's log",
     )
 

@@ -136,13 +136,16 @@ class OpenBrain:
             session.client, session.daemon, seeded.counts, seeded, session.version, proving
         )
         await verifier.begin()
+        auto_modes, served = self.runner.auto_modes, seeded.prover.auto
+        if served is not None and (auto_modes is None or served in auto_modes):
+            auto_modes = (served,)
         return ProvenBrain(
             session.client,
             monitor or session.monitor,
             seeded,
             QueryVerification(verifier, again),
             self.name,
-            self.runner.auto_modes,
+            auto_modes,
         )
 
 

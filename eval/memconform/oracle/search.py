@@ -34,7 +34,7 @@ class Providers:
 
     def mode(self, requested: str) -> str:
         """The mode that is served; there is no reranker (core.mode.served)."""
-        if requested == "bm25" or not self.embedder:
+        if requested in ("auto", "bm25") or not self.embedder:
             return "bm25"
         return "semantic" if requested == "semantic" else "hybrid"
 

@@ -140,7 +140,7 @@ def require_same_auto(now: tuple[Mode, ...] | None, before: Collection[str]) -> 
 def auto_claim(runner: SdkRunner) -> tuple[Mode, ...] | None:
     """Modes in which an SDK claims to serve `auto`; None leaves the choice to the daemon.
 
-    The contract requires auto to mean hybrid wherever there is an embedder (core.mode.served), so
-    an SDK that claims hybrid must not serve less.
+    One that claims hybrid serves `auto` as hybrid or, with the feature hash, as bm25
+    (core.mode.served). A daemon that lacks the embedder is found out by its mode hybrid.
     """
-    return (Mode.HYBRID,) if Mode.HYBRID in (runner.modes or ()) else None
+    return runner.auto_modes if Mode.HYBRID in (runner.modes or ()) else None

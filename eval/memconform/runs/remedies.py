@@ -160,7 +160,7 @@ def mode_remedy(error: CallError, mode: Mode, needed: Mode, runner: SdkRunner) -
     flag = flag_remedy(error.code, error.message, runner) if mode is needed else ""
     claims = f"take {mode.value} out of [capabilities] modes"
     if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
-        claims = "take hybrid, as which auto must then be served, out of [capabilities] modes"
+        claims = "take hybrid, with which auto must be hybrid or bm25, out of [capabilities] modes"
     remedies = [flag, claims] if mode in (runner.modes or ()) else [flag]
     remedies += ["fix the daemon's settings", "use --allow-fallback"]
     return "; or ".join(filter(None, remedies))

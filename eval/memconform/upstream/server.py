@@ -42,7 +42,10 @@ from memconform.validation_faults import first_fault
 _WORD = re.compile(r"\S+\s*|\s+")
 _POLL_SECONDS = 0.02
 """How often to check whether a waiting client has disconnected."""
-_STATUS = {"unknown_model": 404, "extra_missing": 404, "bad_text": 400}
+_STATUS = {
+    **dict.fromkeys(("unknown_model", "extra_missing", "model_missing", "model_differs"), 404),
+    "bad_text": 400,
+}
 """HTTP status by the code of an embedder's UsageError; any other code is a 500."""
 _MAX_DIGITS = 15
 """Digits of a request's number: Python refuses to parse 10,000."""

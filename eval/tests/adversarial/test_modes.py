@@ -167,15 +167,32 @@ async def test_a_resumed_run_serves_auto_as_before(tmp_path: Path) -> None:
     assert (_errors(same), same.served_modes) == ({}, {"hybrid": QUESTIONS})
 
 
-async def test_auto_below_the_claim_is_one_finding_with_the_flag_to_type(tmp_path: Path) -> None:
-    result = await _run(tmp_path, _auto_is(_BM25), modes=(*_CLAIMS, Mode.HYBRID))
+async def test_auto_outside_the_claim_is_one_finding_with_the_flag_to_type(tmp_path: Path) -> None:
+    semantic = _HYBRID | {"effectiveMode": "semantic"}
+    result = await _run(tmp_path, _auto_is(semantic), modes=(*_CLAIMS, Mode.HYBRID))
     assert (result.counts["not_run"], result.pass_rate) == (QUESTIONS, None)  # type: ignore[index]
     incident = result.incident
     assert incident is not None
     assert incident.code == "claim_refuted"
-    assert "--mode bm25" in incident.hint
+    assert "auto, which stands for hybrid or bm25 here" in incident.message
+    assert "--mode semantic" in incident.hint
     assert "take hybrid" in incident.hint
     assert incident.excerpt.count("curl ") == 1
+
+
+async def test_auto_may_be_bm25_where_hybrid_is_claimed_and_served(tmp_path: Path) -> None:
+    """So it is with the feature hash; nobody knows the embedder of every daemon."""
+    result = await _run(tmp_path, _auto_is(_BM25), modes=(*_CLAIMS, Mode.HYBRID))
+    assert (_errors(result), result.served_modes) == ({}, {"bm25": QUESTIONS})
+
+
+async def test_auto_is_not_measured_where_a_claimed_hybrid_is_bm25(tmp_path: Path) -> None:
+    """Its embedder is missing, and bm25 no choice."""
+    result = await _run(tmp_path, lambda *_: _BM25, modes=(*_CLAIMS, Mode.HYBRID))
+    assert (result.counts["not_run"], result.pass_rate) == (QUESTIONS, None)  # type: ignore[index]
+    assert result.incident is not None
+    assert result.incident.code == "claim_refuted"
+    assert "does not serve mode hybrid" in result.incident.message
 
 
 async def test_a_mode_of_which_nothing_is_claimed_is_one_finding(tmp_path: Path) -> None:

@@ -11,17 +11,30 @@ import pytest
 _CHECKOUT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(_CHECKOUT / "scripts"))
-    path = _CHECKOUT / "scripts" / "vector_cases.py"
-    spec = importlib.util.spec_from_file_location("vector_cases", path)
+def _load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    path = _CHECKOUT / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "vector_cases", module)
+    monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(_CHECKOUT / "scripts"))
+    return _load("vector_cases", monkeypatch)
+
+
+def test_the_tokens_are_those_of_fts5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No daemon has a database; the tables of its tokenizer and these vectors stand for it."""
+    tokenizer = _load("tokenizer", monkeypatch)
+    cases = json.loads(tokenizer.VECTORS.read_text(encoding="utf-8"))["cases"]
+    assert [case["tokens"] for case in cases] == tokenizer.tokens([case["text"] for case in cases])
+    [lines] = {tokenizer.read_table(path) for path in tokenizer.TABLES}
+    assert [case["text"] for case in cases] == tokenizer.texts(lines)
 
 
 def test_the_case_file_is_that_of_the_vectors(script: ModuleType) -> None:
@@ -77,7 +90,7 @@ def test_components_of_each_vector_are_probed(script: ModuleType) -> None:
 def test_no_vector_file_is_forgotten(script: ModuleType) -> None:
     names = {path.stem for path in (_CHECKOUT / "sdks" / "vectors").glob("*.json")}
     assert names == {
-        "chunking", "dates", "frontmatter", "fusion", "hash", "prompt", "reader", "terms",
+        "chunking", "dates", "frontmatter", "fusion", "hash", "prompt", "reader", "terms", "tokens",
     }  # fmt: skip
     for name in names:
         assert json.dumps(script.vectors(name))

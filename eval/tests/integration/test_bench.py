@@ -607,6 +607,10 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--system", "null", "--recency", "0.9"), "a number from 0 to 0.85"),
         (("--system", "null", "--temporal", "0.4"), "no strategy uses temporal 0.4"),
         (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server for that model"),
+        (
+            ("--sdk", "py", "--upstream", "scripted", "--embed-model", "nomic"),
+            "unknown embedding model",
+        ),
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
         (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),

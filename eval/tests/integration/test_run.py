@@ -29,7 +29,7 @@ def test_every_scenario_in_every_claimed_mode(memconform: Call, scenario: str, m
     result = RunResult.model_validate(ended.result)
     assert (result.passed, result.total) == (20, 20)
     served = {question.trace["effectiveMode"] for question in result.questions if question.trace}
-    assert served == {"hybrid" if mode == "auto" else mode}
+    assert served == {"bm25" if mode == "auto" else mode}
     for question in result.questions:
         assert len(question.ranking) == 5
         assert question.timings is not None
@@ -201,10 +201,10 @@ def test_selected_questions_are_asked_of_the_whole_corpus(memconform: Call) -> N
 
 
 def test_the_plain_command_gives_a_score(sdk: str, memconform: Call) -> None:
-    """The offline reader answers 18 of 100 in mode auto: below the floor, and measured."""
+    """The offline reader answers 19 of 100 in mode auto: below the floor, and measured."""
     ended = memconform("run", "--sdk", sdk, "--scorer", "exact")
     assert ended.code == 1, ended.err
-    assert ended.out.startswith(f"{sdk}: 18/100 pass_rate=0.1800 mean_score=0.1800 -> results/")
+    assert ended.out.startswith(f"{sdk}: 19/100 pass_rate=0.1900 mean_score=0.1900 -> results/")
     settings = ended.result["provenance"]["settings"]
     assert (settings["dataset"], settings["scorer"], settings["brain"]) == ("lme", "exact", None)
     assert settings["seeding"].startswith("corpus:")

@@ -64,7 +64,11 @@ async def test_every_sdk_sends_the_same_requests(
         ]
         await server.script()
         events = await server.ask(
-            "Who lights the lamp?", topK=1, questionDate="2026-01-02", readerMode="augmented"
+            "Who lights the lamp?",
+            topK=1,
+            mode="hybrid",
+            questionDate="2026-01-02",
+            readerMode="augmented",
         )
         [request] = await server.requests("chat")
         [embedded] = await server.requests("embeddings")

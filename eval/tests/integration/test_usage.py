@@ -34,6 +34,12 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "all", "--sdk", _PY), 2, "all_and_more"),
         (("--sdk", "all", "--resume", "x"), 2, "resume_many"),
         (("--sdk", _PY, "--upstream", "magic"), 2, "Invalid value for '--upstream'"),
+        (("--sdk", _PY, "--embed-model", "fh256-1"), 2, "add --upstream scripted"),
+        (
+            ("--sdk", _PY, "--upstream", "scripted", "--embed-model", "bge-small-en"),
+            2,
+            "did you mean 'bge-small-en-v1.5'?",
+        ),
         (("--sdk", _PY, "--floor", "1.5"), 2, "invalid --floor 1.5"),
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
@@ -166,7 +172,7 @@ def test_info(installed: Call, scripted: Scripted) -> None:
     (folder / "memconform.toml").write_text('[sdks]\nmine = "sdk.toml"\nbad = "none.toml"\n')
     info = json.loads(installed("info", "--json", "-").out)
     sdks = {sdk["name"]: sdk for sdk in info["sdks"]}
-    assert sdks["py"]["profiles"] == ["core", "ask", "documents", "events", "auth"]
+    assert sdks["py"]["profiles"] == ["core", "ask", "documents", "events", "auth", "shared-state"]
     assert sdks["mine"]["modes"] == ["auto", "bm25"]
     assert "No such file" in sdks["bad"]["error"]
     assert info["toolchains"]["python"].startswith("Python 3")

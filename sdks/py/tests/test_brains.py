@@ -175,10 +175,10 @@ def test_a_recreated_brain_is_empty(store: BrainStore, tmp_path: Path) -> None:
 
 def test_deleting_a_brain_does_not_touch_its_neighbours_index(store: BrainStore) -> None:
     store.create("b", None)
-    store.create("b.sqlite", None).ingest([_new("a.md", "zebra")])
+    store.create("b.log", None).ingest([_new("a.md", "zebra")])
     store.delete("b")
     store.close()
-    assert _paths(store, "zebra", brain="b.sqlite") == ["a.md"]
+    assert _paths(store, "zebra", brain="b.log") == ["a.md"]
 
 
 def test_a_file_and_a_folder_of_the_same_name_conflict(store: BrainStore) -> None:
@@ -263,10 +263,34 @@ def test_a_damaged_index_is_rebuilt_from_the_files(tmp_path: Path) -> None:
     store = BrainStore(tmp_path, FeatureHash())
     store.create("b", None).ingest([_new("a.md", "zebra")])
     store.close()
-    (tmp_path / "index" / "py" / "b.sqlite").write_bytes(b"no database at all" * 999)
+    (tmp_path / "index" / "py" / "b.log").write_bytes(b"no log at all" * 999)
     again = BrainStore(tmp_path, FeatureHash())
     assert _paths(again, "zebra") == ["a.md"]
     again.close()
+
+
+def test_only_what_is_damaged_is_indexed_again(tmp_path: Path) -> None:
+    embedded: list[str] = []
+
+    class Counting(FeatureHash):
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            embedded.extend(texts)
+            return super().embed(texts)
+
+    store = BrainStore(tmp_path, Counting())
+    texts = [f"zebra{n} waits" for n in range(30)]
+    store.create("b", None).ingest([_new(f"{n}.md", text) for n, text in enumerate(texts)])
+    store.close()
+    assert embedded == texts
+    file = tmp_path / "index" / "py" / "b.log"
+    file.write_bytes(file.read_bytes().replace(b"zebra7 ", b"zobra7 "))
+    for expected in (texts[7:8], []):
+        embedded.clear()
+        store = BrainStore(tmp_path, Counting())
+        assert _paths(store, "zebra7 zobra7") == ["7.md"]
+        assert store.get("b").counts().vectors == 30
+        assert embedded == expected
+        store.close()
 
 
 def test_the_index_follows_the_files(tmp_path: Path) -> None:
@@ -362,4 +386,19 @@ def test_without_an_embedder_the_trace_reports_the_fallback(tmp_path: Path) -> N
         "hybrid": ("bm25", True),
         "hybrid-rerank": ("bm25", True),
     }
+    store.close()
+
+
+@pytest.mark.parametrize(("model", "effective"), [("fh256-1", "bm25"), ("other", "hybrid")])
+def test_auto_is_bm25_with_the_feature_hash_and_hybrid_with_another_model(
+    tmp_path: Path, model: str, effective: str
+) -> None:
+    embedder = FeatureHash()
+    embedder.model = model
+    store = BrainStore(tmp_path, embedder)
+    brain = store.create("b", None)
+    brain.ingest([_new("a.md", "zebra")])
+    trace = Retriever().retrieve(brain, RetrievalRequest("zebra", 5, mode="auto")).trace
+    assert (trace.effective_mode, trace.embedder_used) == (effective, effective == "hybrid")
+    assert not trace.fell_back_to_bm25
     store.close()

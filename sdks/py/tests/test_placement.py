@@ -2,12 +2,11 @@
 
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from memoryd.files.placement import place_files
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Tree
 from memoryd.index.filter import Filters
-from memoryd.index.index import Index
 from memoryd.problem import Problem
 
 _SOURCES = Path(__file__).parents[1] / "src"
@@ -166,20 +164,17 @@ def test_later_writes_are_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_full_disk_leaves_neither_files_nor_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite ends the transaction by itself when the disk is full."""
     store = _store(tmp_path)
     brain = store.get("b")
-    insert = Index._insert
 
-    def fill_the_disk(self: Index, *arguments: Any) -> None:
-        insert(self, *arguments)
-        self._db.execute("ROLLBACK")
-        raise sqlite3.OperationalError("database or disk is full")
+    def fill_the_disk(log: FileIO, content: bytes) -> None:
+        log.write(content[:-1])
+        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(Index, "_insert", fill_the_disk)
+        full.setattr("memoryd.index.log.write_whole", fill_the_disk)
         for path in ("new", "a"):
-            with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+            with pytest.raises(OSError, match="No space"):
                 brain.ingest([NewDocument(path, b"elephant", {"contentType": "text/plain"})])
     assert _documents(tmp_path) == _BEFORE
     assert brain.counts().documents == len(_BEFORE)
@@ -193,7 +188,7 @@ def test_a_full_disk_leaves_neither_files_nor_rows(
 def test_a_brain_that_does_not_open_does_not_stop_the_others(tmp_path: Path) -> None:
     _store(tmp_path).close()
     BrainStore(tmp_path, None).create("broken", None)
-    index = tmp_path / "index" / "py" / "broken.sqlite"
+    index = tmp_path / "index" / "py" / "broken.log"
     index.unlink(missing_ok=True)
     index.mkdir()
     store = BrainStore(tmp_path, None)
@@ -215,7 +210,7 @@ def test_a_brain_that_was_removed_by_hand_is_gone(tmp_path: Path) -> None:
     with pytest.raises(Problem) as caught:
         store.get("b")
     assert caught.value.code == "not_found"
-    assert not (tmp_path / "index" / "py" / "b.sqlite").exists()
+    assert not (tmp_path / "index" / "py" / "b.log").exists()
     assert store.create("b", None).counts().documents == 0
     assert not list((tmp_path / "meta").rglob("*.json"))
     store.close()

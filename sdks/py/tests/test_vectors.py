@@ -17,6 +17,7 @@ from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import STOP_WORDS, extract
 from memoryd.retrieve.chunk import Chunk, notes_of
 from memoryd.text.terms import terms
+from memoryd.text.tokens import tokens
 
 T = TypeVar("T")
 
@@ -38,6 +39,11 @@ def _of(kind: type[T], values: dict[str, Any] | None) -> T | None:
 @pytest.mark.parametrize("case", _vectors("terms")["cases"], ids=lambda case: case["text"])
 def test_terms(case: dict[str, Any]) -> None:
     assert terms(case["text"]) == case["terms"]
+
+
+@pytest.mark.parametrize("case", _vectors("tokens")["cases"], ids=lambda case: case["text"])
+def test_tokens(case: dict[str, Any]) -> None:
+    assert [token.decode() for token in tokens(case["text"])] == case["tokens"]
 
 
 @pytest.mark.parametrize("case", _vectors("chunking")["cases"], ids=str)

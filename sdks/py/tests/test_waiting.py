@@ -1,6 +1,5 @@
 """Concurrency: a slow embedder delays its own request and no other."""
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.files.lock import SharedLock
-from memoryd.index.index import Counts, Index
 from memoryd.problem import Problem
 from memoryd.retrieve.plan import RetrievalRequest
 from memoryd.retrieve.retrieve import Retriever
@@ -220,29 +218,3 @@ def test_searches_of_one_brain_do_not_wait_for_each_other(
     assert searched.counts().documents == 2
     if other is not None:
         other.close()
-
-
-def test_an_index_that_many_searches_find_damaged_is_opened_again(brain: Brain) -> None:
-    brain.ingest([NewDocument("a", b"zebra", {})])
-    together = threading.Barrier(4)
-    first = set(range(4))
-    counts: list[int] = []
-
-    def search(number: int) -> None:
-        def read(index: Index) -> Counts:
-            if number in first:
-                first.remove(number)
-                together.wait(_WAIT_SECONDS)
-                error = sqlite3.DatabaseError("database disk image is malformed")
-                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-                raise error
-            return index.counts()
-
-        counts.append(brain.query_index(read).documents)
-
-    threads = [threading.Thread(target=search, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(_WAIT_SECONDS)
-    assert counts == [1] * 4

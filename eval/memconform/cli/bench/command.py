@@ -278,8 +278,7 @@ _LIMITS = "Limits and timeouts"
 )
 @given.embed_model(
     _MODELS,
-    "Embedding model of that server, or with --upstream scripted one of memconform's: fh256-1,"
-    " all-MiniLM-L6-v2.",
+    "Embedding model of that server, or with --upstream scripted one of memconform's",
 )
 @option(
     "--embed-dims",

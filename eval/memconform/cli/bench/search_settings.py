@@ -122,7 +122,7 @@ def service_variables(options: BenchOptions) -> list[str]:
     """Return `NAME=VALUE` for the flags that choose model services, then `--env`, which wins.
 
     Raises:
-        UsageError: if the flags contradict each other.
+        UsageError: if the flags contradict each other; or as `get_embedder`.
     """
     has_server = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
     if options.embed_model is not None and not has_server:
@@ -139,12 +139,16 @@ def service_variables(options: BenchOptions) -> list[str]:
             raise UsageError(
                 f"{flag} needs --embed-model", code="no_embedder", hint="add --embed-model NAME"
             )
+    model = options.embed_model
+    if model is not None and options.upstream == "scripted" and options.embed_base_url is None:
+        # Before a daemon starts, which would only say that its upstream answers 404.
+        model = get_embedder(model).name
     variables = {
         "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
         "OPENAI_BASE_URL": options.embed_base_url,
         # Clients need some key, and local servers accept any; --env sets a real one.
         "OPENAI_API_KEY": "unused" if options.embed_base_url else None,
-        "JB_EMBED_MODEL": options.embed_model,
+        "JB_EMBED_MODEL": model,
         "JB_EMBED_QUERY_PREFIX": options.query_prefix,
     }
     if options.embed_model is not None or options.rerank is not None:

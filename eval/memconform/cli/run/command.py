@@ -65,6 +65,7 @@ class RunOptions(JudgeFlags):
     rerank_top_n: int
     seed_reference_brain: bool
     upstream: UpstreamKind
+    embed_model: str | None
     env: tuple[str, ...]
     require_agreement: bool
     corpus: Path | None
@@ -117,6 +118,7 @@ _LIMITS = "Limits and timeouts"
     help="Port of the daemon, 0 for a free one; several SDKs get N, N+1 and so on.",
 )
 @upstream
+@given.embed_model(DAEMONS)
 @env
 @header
 @given.data(

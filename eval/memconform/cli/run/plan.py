@@ -189,6 +189,25 @@ def _corpus(
     return ReferenceAnswers(dataset) if has_answer == {True} else None
 
 
+def _embed_variables(options: RunOptions) -> dict[str, str]:
+    """The variable that `--embed-model` sets.
+
+    Raises:
+        UsageError: `no_embedder` without the scripted upstream; as `get_embedder`.
+    """
+    if options.embed_model is None:
+        return {}
+    if options.upstream != "scripted":
+        raise UsageError(
+            "--embed-model needs a server for that model",
+            code="no_embedder",
+            hint="add --upstream scripted",
+        )
+    from memconform.upstream.embedders import get_embedder  # noqa: PLC0415 - few runs name a model
+
+    return {"JB_EMBED_MODEL": get_embedder(options.embed_model).name}
+
+
 def _plan(  # noqa: PLR0917 - what a plan is made of
     options: RunOptions,
     selected: SelectedQuestions,
@@ -204,7 +223,9 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
             hint="each SDK gets one port, counting up from --port",
         )
     mode = Mode(options.mode)
-    configure_runner(runner, options.upstream, daemon_variables(options.env))
+    configure_runner(
+        runner, options.upstream, _embed_variables(options) | daemon_variables(options.env)
+    )
     _require_claimed_mode(runner, mode, options)
     if not runner.has_contract and (options.candidate_k or options.rerank_top_n):
         raise UsageError(

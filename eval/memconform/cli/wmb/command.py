@@ -172,10 +172,7 @@ def command() -> None:
     " searches both.",
 )
 @upstream
-@given.embed_model(
-    DAEMONS,
-    "With --upstream scripted, one of memconform's embedding models: fh256-1, all-MiniLM-L6-v2.",
-)
+@given.embed_model(DAEMONS)
 @option(
     "--timeout",
     group=_SEARCH,

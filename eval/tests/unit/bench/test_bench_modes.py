@@ -47,6 +47,7 @@ class _Daemon(ScriptedDaemon):
         super().__init__("", "", None)
         self._fault_of_vectors = fault
         self._queries = self._searches = 0
+        self._alternates = False
 
     def _embeds_later(self) -> bool:
         """Whether its vectors are still missing, as they are for the first search."""
@@ -71,6 +72,10 @@ class _Daemon(ScriptedDaemon):
 
     def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         result = super()._retrieve(brain, query, body)
+        if body["mode"] == "auto" and self._fault_of_vectors == "alternates":
+            self._alternates = not self._alternates
+            if self._alternates:
+                result["trace"] |= {"effectiveMode": "hybrid", "embedderUsed": True}
         if body["mode"] not in _VECTORS:
             if self._fault_of_vectors == "finds null" and "paths" not in body.get("filters", {}):
                 # The queries of the proof are no questions.
@@ -110,7 +115,7 @@ def _chunk(brain: ScriptedBrain, path: str) -> dict[str, Any]:
 class _Runner(SdkRunner):
     """Serves a daemon from this event loop."""
 
-    modes = (Mode.BM25, Mode.SEMANTIC, Mode.HYBRID)
+    modes = (Mode.AUTO, Mode.BM25, Mode.SEMANTIC, Mode.HYBRID)
 
     def __init__(
         self, daemon: _Daemon | None, name: str = "one", dialect: Dialect | None = None
@@ -200,6 +205,16 @@ async def test_a_mode_that_fails_does_not_take_the_rows_of_another(
     assert "bm25" not in failed.views
     assert report.exit_code == 3
     assert not [event for event in events if isinstance(event, SystemHalted)]
+
+
+@pytest.mark.parametrize("fault", ["", "serves bm25", "alternates"])
+async def test_auto_is_measured_in_one_mode_and_bm25_only_where_hybrid_is_served(
+    tmp_path: Path, fault: str
+) -> None:
+    report, _, _ = await _bench(tmp_path, _Runner(_Daemon(fault)), modes="auto")
+    row = _row(report, "auto")
+    assert row.measured == (not fault), row.why
+    assert fault == "" or "which stands for hybrid here" in " ".join(row.why)
 
 
 async def test_a_mode_that_is_not_proven_is_reported_once(tmp_path: Path) -> None:

@@ -365,6 +365,25 @@ def test_falsy_and_long_values_and_moved_attributes_are_generated() -> None:
     assert sorted(missing) == []
 
 
+def test_half_of_the_searches_are_hybrid() -> None:
+    """A search without a mode was hybrid, until `auto` became bm25 with the feature hash."""
+    served: list[str] = []
+
+    @seed(1)
+    @settings(max_examples=100, database=None, suppress_health_check=list(HealthCheck))
+    @given(programs(_PROFILES))
+    def collect(program: Program) -> None:
+        served.extend(
+            Providers().mode(call.body.get("mode") or "auto")
+            for call in program.calls
+            if call.route in ("search", "ask") and isinstance(call.body, dict) and not call.defect
+        )
+
+    collect()
+    assert {"bm25", "semantic"} <= set(served)
+    assert served.count("hybrid") > len(served) / 3
+
+
 @given(TEXTS)
 @settings(database=None, suppress_health_check=list(HealthCheck))
 def test_texts_contain_no_syntax_of_cases(text: str) -> None:

@@ -91,9 +91,10 @@ _MODES = (Mode.AUTO, Mode.BM25)
         (_MODES, Mode.BM25, False),
         (_MODES, Mode.SEMANTIC, True),
         ((*_MODES, Mode.SEMANTIC), Mode.SEMANTIC, False),
-        # The contract has auto mean hybrid wherever hybrid is available.
-        ((*_MODES, Mode.HYBRID), Mode.HYBRID, False),
-        ((*_MODES, Mode.HYBRID), Mode.BM25, True),
+        # The contract has auto mean hybrid wherever hybrid is available, and bm25 with fh256-1.
+        ((*_MODES, Mode.SEMANTIC, Mode.HYBRID), Mode.HYBRID, False),
+        ((*_MODES, Mode.SEMANTIC, Mode.HYBRID), Mode.BM25, False),
+        ((*_MODES, Mode.SEMANTIC, Mode.HYBRID), Mode.SEMANTIC, True),
         (None, Mode.SEMANTIC, False),
         (_MODES, None, False),
     ],

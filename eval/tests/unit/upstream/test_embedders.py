@@ -17,8 +17,17 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.upstream import embedders
-from memconform.upstream.embedders import FEATURE_HASH, MINILM, MiniLM, get_embedder, served_models
+from memconform.upstream.embedders import (
+    BGE,
+    FEATURE_HASH,
+    MINILM,
+    SCRIPTED,
+    MiniLM,
+    get_embedder,
+    served_models,
+)
 from memconform.upstream.featurehash import feature_hash
+from memconform.upstream.minilm import Transformer
 from memconform.upstream.script import Script
 from memconform.upstream.server import ScriptedUpstream
 
@@ -27,9 +36,9 @@ from memconform.upstream.server import ScriptedUpstream
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reset the models and cached vectors of other tests."""
     monkeypatch.setenv("MEMCONFORM_CACHE", str(tmp_path))
-    get_embedder.cache_clear()
+    embedders._instance.cache_clear()
     yield
-    get_embedder.cache_clear()
+    embedders._instance.cache_clear()
 
 
 @pytest.fixture
@@ -69,24 +78,35 @@ def test_feature_hash_is_always_available() -> None:
     embedder = get_embedder(FEATURE_HASH)
     assert (embedder.name, embedder.dimensions) == (FEATURE_HASH, 256)
     assert embedder.embed(["the lamp", ""]) == [feature_hash("the lamp"), [0.0] * 256]
+    scripted = get_embedder(SCRIPTED)
+    assert scripted.name == SCRIPTED
+    assert scripted.embed(["the lamp"]) == embedder.embed(["the lamp"])
 
 
 def test_unknown_model_suggests_the_nearest_name() -> None:
     with pytest.raises(UsageError, match="all-minilm") as raised:
-        get_embedder("all-minilm-l6-v2")
+        get_embedder("all-minilm-l6")
     assert MINILM in raised.value.hint
+
+
+@pytest.mark.usefixtures("counting")
+def test_names_are_matched_in_any_case() -> None:
+    assert get_embedder("all-minilm-l6-v2") is get_embedder(MINILM)
+    assert get_embedder("FH256-1").name == FEATURE_HASH
 
 
 @pytest.mark.usefixtures("without_extra")
 def test_missing_extra_names_the_command_that_installs_it() -> None:
     with pytest.raises(UsageError, match="not installed") as raised:
         get_embedder(MINILM)
-    assert raised.value.hint.startswith("pip install 'memconform[minilm]' && pip install --no-deps")
-    assert served_models() == [FEATURE_HASH]
+    assert raised.value.hint.startswith("pip install 'memconform[models]' && pip install --no-deps")
+    assert served_models() == [FEATURE_HASH, SCRIPTED]
 
 
 @pytest.mark.usefixtures("without_extra")
-@pytest.mark.parametrize(("model", "text"), [("gpt-9", "fh256-1"), (MINILM, "pip install")])
+@pytest.mark.parametrize(
+    ("model", "text"), [("gpt-9", "fh256-1"), (MINILM, "pip install"), (BGE, "pip install")]
+)
 async def test_unavailable_model_is_a_404_in_openai_s_format(model: str, text: str) -> None:
     answer = await _post({"model": model, "input": "x"})
     assert answer.status_code == 404
@@ -115,11 +135,11 @@ def test_feature_hash_does_not_import_the_model_s_libraries() -> None:
 
 
 def test_text_is_embedded_once_and_cached(counting: _Counting) -> None:
-    texts = ["four", "a", "four", "two words"]
+    texts = ["four", "z", "four", "two words"]
     first = get_embedder(MINILM).embed(texts)
     assert [vector[0] for vector in first] == [4.0, 1.0, 4.0, 9.0]
-    assert counting.batches == [["a", "four", "two words"]]
-    get_embedder.cache_clear()
+    assert counting.batches == [["z", "four", "two words"]], "by length"
+    embedders._instance.cache_clear()
     assert get_embedder(MINILM).embed(texts) == first
     assert len(counting.batches) == 1
 
@@ -194,7 +214,7 @@ async def test_other_requests_are_served_while_a_text_is_embedded(
 
 
 installed = pytest.mark.skipif(
-    MINILM not in served_models(), reason="the model is not installed: see requirements-minilm.lock"
+    MINILM not in served_models(), reason="the model is not installed: see requirements-models.lock"
 )
 loud = pytest.mark.filterwarnings("ignore")
 """The libraries of the reference emit deprecation warnings about each other."""
@@ -258,6 +278,31 @@ def test_minilm_vectors_match_the_reference() -> None:
         assert list(vector) == pytest.approx(_reference(text), abs=1e-5)
     lamp, lantern, kiln, *_ = vectors
     assert _cosine(lamp, lantern) > 2 * _cosine(lamp, kiln)
+
+
+@installed
+def test_vector_does_not_depend_on_the_texts_beside_it() -> None:
+    texts = [f"The lamp of {name} " + "burns " * n for n in (0, 3, 3, 40) for name in "abcdefghij"]
+    model = MiniLM()._model
+    alone = [vector.tolist() for text in texts for vector in model.embed([text])]
+    for vector, expected in zip(model.embed(texts), alone, strict=True):
+        assert vector.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@installed
+def test_one_thread_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads of OpenBLAS on two busy cores took 15 times the CPU of one."""
+    threads = pytest.importorskip("threadpoolctl")
+    used: list[int] = []
+    compute = Transformer._states
+
+    def states(model: Transformer, ids: Any) -> Any:
+        used.extend(pool["num_threads"] for pool in threads.threadpool_info())
+        return compute(model, ids)
+
+    monkeypatch.setattr(Transformer, "_states", states)
+    get_embedder(MINILM).embed(["the lamp"])
+    assert set(used) == {1}
 
 
 @installed

@@ -39,7 +39,7 @@ func TestAnswer(t *testing.T) {
 	want := "event: answer_delta\ndata: {\"text\":\"Ilse \"}\n\n" +
 		"event: answer_delta\ndata: {\"text\":\"lights\u2028the \"}\n\n" +
 		"event: answer_delta\ndata: {\"text\":\"lamp.\"}\n\n" +
-		"event: citation\ndata: {\"chunkId\":\"00000000000000000000000000000000#0\",\"path\":\"a.md\",\"title\":\"a.md\",\"score\":1}\n\n" +
+		"event: citation\ndata: {\"chunkId\":\"00000000000000000000000000000000#0\",\"path\":\"a.md\",\"title\":\"a.md\",\"score\":0.000003}\n\n" +
 		"event: done\ndata: {\"ok\":true,\"answer\":\"Ilse lights\u2028the lamp.\"}\n\n"
 	if rest := tail(t, got.body); chunkIDs.ReplaceAllString(rest, "#") != chunkIDs.ReplaceAllString(want, "#") {
 		t.Errorf("%q", rest)

@@ -13,6 +13,8 @@ type Vector []float32
 type Embedder interface {
 	// Name identifies the embedder: vectors of different names are never compared.
 	Name() string
+	// Model is the name of the model, whichever service has it.
+	Model() string
 	// Embed returns one vector per text, all of the same dimension.
 	Embed(ctx context.Context, texts []string) ([]Vector, error)
 }

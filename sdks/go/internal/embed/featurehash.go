@@ -14,10 +14,15 @@ const (
 	fnvPrime  = 0x01000193
 )
 
+// FeatureHashModel is a test double: its vectors know no meanings.
+const FeatureHashModel = "fh256-1"
+
 // FeatureHash is `fh256-1`: signed feature hashing of terms and adjacent pairs of terms.
 type FeatureHash struct{}
 
-func (FeatureHash) Name() string { return "fh256-1" }
+func (FeatureHash) Name() string { return FeatureHashModel }
+
+func (FeatureHash) Model() string { return FeatureHashModel }
 
 func (FeatureHash) Embed(_ context.Context, texts []string) ([]Vector, error) {
 	vectors := make([]Vector, len(texts))

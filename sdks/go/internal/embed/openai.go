@@ -37,6 +37,8 @@ func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenA
 
 func (o *OpenAI) Name() string { return o.name }
 
+func (o *OpenAI) Model() string { return o.model }
+
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	vectors := make([]Vector, 0, len(texts))
 	for some := range slices.Chunk(texts, callLimit) {

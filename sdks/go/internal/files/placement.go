@@ -96,11 +96,14 @@ func (p *Placement) put(name string, location Location) error {
 	if err := p.journal.record(step{Put: relative, NewName: name, OldName: old}); err != nil {
 		return err
 	}
-	// A hard link, so that the document never disappears from its path.
+	// Hard links: the new file itself stays, so that an undo recognizes it, and a document that is
+	// replaced never disappears from its path.
+	if err := os.Link(p.file(name), target); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	if err := os.Link(target, p.file(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The new file itself stays, so that an undo recognizes it.
 	link := p.file(name + ".link")
 	if err := os.Link(p.file(name), link); err != nil {
 		return err

@@ -78,6 +78,8 @@ func (r Retriever) effective(mode Mode) Mode {
 	switch {
 	case mode == BM25 || r.Embedder == nil:
 		return BM25
+	case mode == Auto && r.Embedder.Model() == embed.FeatureHashModel:
+		return BM25
 	case mode == Semantic:
 		return Semantic
 	case mode == HybridRerank && r.Reranker != nil:

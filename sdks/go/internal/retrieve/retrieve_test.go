@@ -55,6 +55,11 @@ func paths(result Result) []string {
 	return paths
 }
 
+// otherModel is any model but the feature hash, whose vectors it has.
+type otherModel struct{ embed.FeatureHash }
+
+func (otherModel) Model() string { return "other" }
+
 var modes = []Mode{BM25, Semantic, Hybrid}
 
 func TestServedMode(t *testing.T) {
@@ -72,11 +77,14 @@ func TestServedMode(t *testing.T) {
 			Auto: {BM25, false}, BM25: {BM25, false}, Semantic: {BM25, true},
 			Hybrid: {BM25, true}, HybridRerank: {BM25, true},
 		}},
-		{"embedder", Retriever{Embedder: embed.FeatureHash{}}, map[Mode]served{
+		{"feature hash", Retriever{Embedder: embed.FeatureHash{}}, map[Mode]served{
+			Auto: {BM25, false}, Semantic: {Semantic, false}, Hybrid: {Hybrid, false}, HybridRerank: {Hybrid, false},
+		}},
+		{"embedder", Retriever{Embedder: otherModel{}}, map[Mode]served{
 			Auto: {Hybrid, false}, BM25: {BM25, false}, Semantic: {Semantic, false},
 			Hybrid: {Hybrid, false}, HybridRerank: {Hybrid, false},
 		}},
-		{"both", Retriever{Embedder: embed.FeatureHash{}, Reranker: reranker}, map[Mode]served{
+		{"both", Retriever{Embedder: otherModel{}, Reranker: reranker}, map[Mode]served{
 			Auto: {Hybrid, false}, HybridRerank: {HybridRerank, false},
 		}},
 	} {

@@ -1,3 +1,3 @@
-"""The Python reference daemon: SQLite FTS5 and vector search over documents stored as files."""
+"""The Python reference daemon: keyword and vector search over documents stored as files."""
 
 __version__ = "0.1.0"

@@ -271,7 +271,7 @@ test("the fake reader's answer is a stream of events", async () => {
   );
   const [, retrieve] = events[0] ?? [];
   assert.equal(retrieve?.topK, 3);
-  assert.equal(retrieve.mode, "hybrid");
+  assert.equal(retrieve.mode, "bm25");
   assert.equal(events.at(-2)?.[1].title, "a.md");
   assert.deepEqual(events.at(-1)?.[1], { ok: true, answer: "The zebra sleeps." });
 });

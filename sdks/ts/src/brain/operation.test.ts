@@ -161,6 +161,7 @@ test("commits made while the embedder works are kept and not embedded again", as
   const embedded: string[] = [];
   store = openStore(root, {
     name: "slow",
+    model: "m",
     embed: async (texts) => {
       embedded.push(...texts);
       if (texts[0] === "!") await apply(write("a"), write("other"));

@@ -112,7 +112,8 @@ test("deleting a brain does not touch its neighbour's index", async () => {
 
 test("a brain deleted during a request is not found", async () => {
   const waiting: ((vectors: Float32Array[]) => void)[] = [];
-  await reopen({ name: "slow", embed: () => new Promise((resolve) => waiting.push(resolve)) });
+  const embed = () => new Promise<Float32Array[]>((resolve) => waiting.push(resolve));
+  await reopen({ name: "slow", model: "m", embed });
   const brain = await store.create("b", undefined);
   const ingested = ingest(brain, [note("a.md", "zebra")]);
   await store.delete("b");
@@ -156,6 +157,7 @@ test("a write that fails midway changes nothing", async (t) => {
 test("a failed embedding stores nothing", async () => {
   await reopen({
     name: "broken",
+    model: "m",
     embed: () => Promise.reject(new Problem("bad_gateway", "no embedder")),
   });
   const brain = await store.create("b", undefined);
@@ -168,7 +170,7 @@ test("vectors of other dimensions than before store nothing", async () => {
   let dimensions = 2;
   const embed = (texts: readonly string[]) =>
     Promise.resolve(texts.map(() => new Float32Array(dimensions).fill(1)));
-  await reopen({ name: "growing", embed });
+  await reopen({ name: "growing", model: "m", embed });
   const brain = await store.create("b", undefined);
   await ingest(brain, [note("a.md", "zebra")]);
   dimensions = 3;
@@ -250,6 +252,7 @@ test("a brain opens as soon as its embedder is back", async () => {
   const real = new FeatureHash();
   await reopen({
     name: "remote",
+    model: "m",
     embed: (texts) =>
       away ? Promise.reject(new Problem("bad_gateway", "unavailable")) : real.embed(texts),
   });
@@ -265,7 +268,7 @@ for (const [name, embed] of [
 ] as const) {
   test(`a brain whose embedder is ${name} can be deleted`, async () => {
     await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
-    await reopen({ name: "remote", embed });
+    await reopen({ name: "remote", model: "m", embed });
     const touched = store.get("b").catch((error: unknown) => error);
     await store.delete("b");
     assert.ok((await touched) instanceof Problem);

@@ -2,6 +2,9 @@ export interface Embedder {
   /** Identifies the vectors: an index made with an embedder of another name is rebuilt. */
   readonly name: string;
 
+  /** The name of the model, whichever service has it. */
+  readonly model: string;
+
   /**
    * One vector of length 1 per text, all of the same dimensions; the zero vector if a text has nothing
    * to embed.

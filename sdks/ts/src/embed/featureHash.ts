@@ -7,8 +7,12 @@ const DIMENSIONS = 256;
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
+/** A test double: its vectors know no meanings. */
+export const FEATURE_HASH = "fh256-1";
+
 export class FeatureHash implements Embedder {
-  readonly name = "fh256-1";
+  readonly name = FEATURE_HASH;
+  readonly model = FEATURE_HASH;
 
   embed(texts: readonly string[]): Promise<Float32Array[]> {
     return Promise.resolve(texts.map(featureHash));

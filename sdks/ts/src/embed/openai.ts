@@ -20,15 +20,16 @@ export class OpenAIEmbedder implements Embedder {
   readonly name: string;
   readonly #client: OpenAI;
   readonly #upstream: Upstream;
-  readonly #model: string;
 
-  constructor(connection: Connection, model: string) {
+  constructor(
+    connection: Connection,
+    readonly model: string,
+  ) {
     // Everything that the vectors depend on; the address as a digest, because it may hold a password.
     const address = createHash("sha256")
       .update(connection.baseURL ?? "")
       .digest("hex");
     this.name = `${connection.name}/${model}@${address.slice(0, 12)}`;
-    this.#model = model;
     [this.#client, this.#upstream] = connect(connection);
   }
 
@@ -43,7 +44,7 @@ export class OpenAIEmbedder implements Embedder {
   async #embedBatch(input: string[], signal: AbortSignal): Promise<Float32Array[]> {
     const raw = await this.#upstream.call(signal, (callSignal) =>
       this.#client.embeddings.create(
-        { model: this.#model, input, encoding_format: "float" },
+        { model: this.model, input, encoding_format: "float" },
         { signal: callSignal },
       ),
     );

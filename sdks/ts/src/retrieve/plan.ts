@@ -1,7 +1,10 @@
 /** Planning a search: the effective mode, and the contract's defaults. */
 
+import type { Embedder } from "../embed/embed.js";
+import { FEATURE_HASH } from "../embed/featureHash.js";
 import type { Recency, Temporal } from "../rank/dates.js";
 import type { Kernel } from "../rank/rank.js";
+import type { Reranker } from "../rerank/rerank.js";
 
 export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
 export type ServedMode = Exclude<Mode, "auto">;
@@ -42,13 +45,16 @@ export interface Plan {
   rerankTopN: number;
 }
 
+/** The models that a search may use. */
+interface Available {
+  embedder: Embedder | undefined;
+  reranker: Reranker | undefined;
+}
+
 const RERANK_TOP_N = 20;
 
 /** Plan a search with the available models: a mode that needs a missing one falls back. */
-export function planFor(
-  request: RetrievalRequest,
-  available: { embedder: boolean; reranker: boolean },
-): Plan {
+export function planFor(request: RetrievalRequest, available: Available): Plan {
   const { fusion = "minmax", alpha = 0.5, rrfK = 5 } = request.tuning ?? {};
   const { poolFactor = 5, poolFloor = 50, kernel = "cosine" } = request.tuning ?? {};
   return {
@@ -65,13 +71,11 @@ export function planFor(
   };
 }
 
-function effectiveMode(
-  mode: Mode,
-  available: { embedder: boolean; reranker: boolean },
-): ServedMode {
-  if (mode === "bm25" || !available.embedder) return "bm25";
+function effectiveMode(mode: Mode, { embedder, reranker }: Available): ServedMode {
+  if (mode === "bm25" || embedder === undefined) return "bm25";
+  if (mode === "auto" && embedder.model === FEATURE_HASH) return "bm25";
   if (mode === "semantic") return "semantic";
-  return mode === "hybrid-rerank" && available.reranker ? "hybrid-rerank" : "hybrid";
+  return mode === "hybrid-rerank" && reranker !== undefined ? "hybrid-rerank" : "hybrid";
 }
 
 /** The requested values that the search applied. */

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import type { Brain } from "../brain/brain.js";
 import type { BrainStore } from "../brain/store.js";
+import { FeatureHash } from "../embed/featureHash.js";
 import type { Filters } from "../index/filter.js";
 import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
@@ -175,3 +176,17 @@ test("without an embedder the trace reports the fallback", async () => {
     assert.equal(trace.embedderUsed, false);
   }
 });
+
+for (const [model, effective] of [
+  ["fh256-1", "bm25"],
+  ["other", "hybrid"],
+] as const) {
+  test(`auto with the model ${model} is ${effective}`, async () => {
+    await store.close();
+    store = openStore(root, Object.assign(new FeatureHash(), { model }));
+    const { trace } = await retrieve(await store.get("b"), "zebra", { mode: "auto" });
+    assert.equal(trace.effectiveMode, effective);
+    assert.equal(trace.embedderUsed, effective === "hybrid");
+    assert.equal(trace.fellBackToBm25, false);
+  });
+}

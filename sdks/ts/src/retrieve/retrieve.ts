@@ -61,11 +61,7 @@ export class Retriever {
     signal: AbortSignal,
   ): Promise<RetrievalResult> {
     const started = performance.now();
-    const { embedder } = brain;
-    const plan = planFor(request, {
-      embedder: embedder !== undefined,
-      reranker: this.#reranker !== undefined,
-    });
+    const plan = planFor(request, { embedder: brain.embedder, reranker: this.#reranker });
     const chunks = await this.#search(brain, request, plan, signal);
     const reranked = plan.mode === "hybrid-rerank";
     const trace: Trace = {

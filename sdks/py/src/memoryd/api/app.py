@@ -1,7 +1,6 @@
 """The HTTP application: routes, middleware and error handling."""
 
 import logging
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -85,7 +84,6 @@ def create_app(
             Problem: _on_problem,
             HTTPException: _on_http_exception,
             OSError: _on_storage_error,
-            sqlite3.Error: _on_storage_error,
             Exception: _on_crash,
         },
         lifespan=lifespan,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memoryd.api.bodies import Ask
 from memoryd.api.decode import parse
-from memoryd.api.requests import body_of, brain_of, streams_of
+from memoryd.api.requests import body_of, brain_of, run_cancellable, streams_of
 from memoryd.api.search import chunk_json, retrieve, trace_json
 from memoryd.api.stream import EventStream
 from memoryd.llm.llm import Usage
@@ -105,6 +105,6 @@ async def ask(request: Request) -> Response:
     reader = request.app.state.reader
     if reader is None:
         raise Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set")
-    result = await retrieve(request, brain, body.question, body)
+    result = await run_cancellable(request, lambda: retrieve(request, brain, body.question, body))
     answer = events(reader, body, result)
     return EventStream(answer, streams_of(request), final_event=STOPPED)

@@ -34,8 +34,13 @@ def streams_of(request: Request) -> Streams:
     return streams
 
 
+def find_brain(request: Request) -> Brain:
+    """Call it from a thread: it reads the disk, and may wait for a brain that is deleted."""
+    return store_of(request).get(request.path_params["brain_id"])
+
+
 async def brain_of(request: Request) -> Brain:
-    return await to_thread.run_sync(store_of(request).get, request.path_params["brain_id"])
+    return await to_thread.run_sync(find_brain, request)
 
 
 async def body_of(request: Request) -> bytes:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from memoryd.api.bodies import Ask, FilterBody, RecencyBody, Search, TemporalBody, TuningBody
 from memoryd.api.decode import parse
-from memoryd.api.requests import body_of, brain_of, run_cancellable
+from memoryd.api.requests import body_of, find_brain, run_cancellable
 from memoryd.api.respond import json_response
 from memoryd.brain.brain import Brain
 from memoryd.index.filter import Filters
@@ -19,24 +20,29 @@ from memoryd.retrieve.chunk import Chunk
 from memoryd.retrieve.plan import RetrievalRequest, Tuning
 from memoryd.retrieve.retrieve import RetrievalResult, Retriever, Trace
 
+_camel_case = cache(to_camel)
+
 _SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 
 
 async def search(request: Request) -> Response:
     started = time.perf_counter()
     raw = await body_of(request)
-    brain = await brain_of(request)
-    body = parse(Search, raw)
-    result = await retrieve(request, brain, body.query, body)
+
+    def run() -> RetrievalResult:
+        brain = find_brain(request)
+        body = parse(Search, raw)
+        return retrieve(request, brain, body.query, body)
+
+    result = await run_cancellable(request, run)
     took = (time.perf_counter() - started) * 1e3
     chunks = [chunk_json(chunk) for chunk in result.chunks]
     answer = {"chunks": chunks, "tookMs": round(took, 3), "trace": trace_json(result.trace)}
     return json_response(answer)
 
 
-async def retrieve(
-    request: Request, brain: Brain, query: str, body: Search | Ask
-) -> RetrievalResult:
+def retrieve(request: Request, brain: Brain, query: str, body: Search | Ask) -> RetrievalResult:
+    """Call it from a worker thread."""
     retriever: Retriever = request.app.state.retriever
     wanted = RetrievalRequest(
         query=query,
@@ -47,7 +53,7 @@ async def retrieve(
         filters=_filters(body.filters),
         tuning=_tuning(body.tuning),
     )
-    return await run_cancellable(request, lambda: retriever.retrieve(brain, wanted))
+    return retriever.retrieve(brain, wanted)
 
 
 def chunk_json(chunk: Chunk) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def trace_json(trace: Trace) -> dict[str, Any]:
 def _in_camel_case(values: dict[str, Any]) -> dict[str, Any]:
     """Keys as the contract has them, without those that have no value."""
     return {
-        to_camel(key): _in_camel_case(value) if isinstance(value, dict) else value
+        _camel_case(key): _in_camel_case(value) if isinstance(value, dict) else value
         for key, value in values.items()
         if value is not None
     }

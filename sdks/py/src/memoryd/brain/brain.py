@@ -1,7 +1,6 @@
 """A brain: an isolated corpus, which is a folder of documents and their search index."""
 
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Tree
 from memoryd.index.file import IndexFile
 from memoryd.index.index import Counts, Index, IndexedDocument
-from memoryd.index.seal import is_damage
 from memoryd.problem import Problem
 
 _log = logging.getLogger(__name__)
@@ -62,7 +60,10 @@ class Brain:
         self._files_lock = SharedLock()
         self._index_lock = SharedLock()
         self._opening = threading.Lock()
-        self._reconciled = False
+        self._reconciled: Index | None = None
+        """The index, once it agrees with the files."""
+        self._commits = 0
+        """Changes of the documents, by which a draft is out of date."""
         self._deleted = False
 
     @property
@@ -86,56 +87,31 @@ class Brain:
         Raises:
             Problem: `not_found` if the brain was deleted; UpstreamError if it cannot be opened.
         """
-        try:
-            return self._query_index(read)
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            return self._query_index(read)
-
-    def _query_index(self, read: Callable[[Index], T]) -> T:
-        while True:
-            self.open()
-            with self._index_lock.shared():
-                self._require_not_deleted()
-                index = self._index
-                try:
-                    if index is not None:
-                        return read(index)
-                except sqlite3.DatabaseError as error:
-                    if not is_damage(error):
-                        raise
-                    failure: sqlite3.DatabaseError | None = error
-                else:
-                    failure = None
-            # An index that another request has found damaged is opened again, and one that this
-            # one has is discarded.
-            with self._locked_index() as current:
-                if failure is not None and current is index:
-                    raise failure
+        index = self.open()
+        with self._index_lock.shared():
+            self._require_not_deleted()
+            return read(index)
 
     def counts(self) -> Counts:
         return self.query_index(Index.counts)
 
-    def open(self) -> None:
-        """Reconcile the index with the files, once.
+    def open(self) -> Index:
+        """The index, which is reconciled with the files the first time.
 
         Raises:
             Problem: `not_found` if the brain was deleted, `internal_error` if its index or its
                 files cannot be read; UpstreamError if the embedder fails.
         """
-        if self._reconciled:
-            return
-        with self._opening:
-            if self._reconciled:
-                return
-            try:
-                self._reconcile()
-            except (OSError, sqlite3.Error) as error:
-                _log.error("cannot open the brain %r", self.id, exc_info=error)
-                detail = f"the brain {self.id!r} cannot be opened: {error}"
-                raise Problem("internal_error", detail) from error
-            self._reconciled = True
+        if self._reconciled is None:
+            with self._opening:
+                if self._reconciled is None:
+                    try:
+                        self._reconciled = self._reconcile()
+                    except OSError as error:
+                        _log.error("cannot open the brain %r", self.id, exc_info=error)
+                        detail = f"the brain {self.id!r} cannot be opened: {error}"
+                        raise Problem("internal_error", detail) from error
+        return self._reconciled
 
     def ingest(self, documents: Sequence[NewDocument]) -> list[StoredDocument]:
         """Store and index all of `documents`, or none of them.
@@ -173,11 +149,12 @@ class Brain:
         """
         self.open()
         prepared: dict[str, _PreparedDocument] = {}
+        draft, commits = None, 0
         while True:
             with self._locked_index() as index, self._files_lock.exclusive():
-                tree = self._tree()
-                draft = Draft(tree)
-                stage(draft)
+                if draft is None or commits != self._commits:
+                    draft, commits = Draft(self._tree()), self._commits
+                    stage(draft)
                 visible = {
                     path: document
                     for path, document in draft.documents.items()
@@ -190,24 +167,24 @@ class Brain:
                 }
                 if not missing:
                     indexed = {path: prepared[path].indexed for path in visible}
-                    self._commit(index, tree, draft, indexed)
+                    self._commit(index, draft, indexed)
                     self.feed.publish(draft.changes, reason)
                     return indexed
             new = prepare(missing, self.embedder)
             prepared |= {d.path: _PreparedDocument(missing[d.path], d) for d in new}
 
-    def _commit(
-        self, index: Index, tree: Tree, draft: Draft, indexed: Mapping[str, IndexedDocument]
-    ) -> None:
+    def _commit(self, index: Index, draft: Draft, indexed: Mapping[str, IndexedDocument]) -> None:
         if not draft.documents:
             return
+        self._commits += 1
+        tree = self._tree()
         with place_files(tree, self._staging, draft.documents):
             index.apply(
                 [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
                 removed=[path for path, document in draft.documents.items() if document is None],
             )
 
-    def _reconcile(self) -> None:
+    def _reconcile(self) -> Index:
         with self._locked_index() as index, self._files_lock.shared():
             diff = differences(self._tree(), index.stamps())
             if diff.removed:
@@ -224,6 +201,7 @@ class Brain:
             stamps = {item.path: item.stamp for item in batch}
             with self._locked_index() as index:
                 index.apply([replace(d, stamp=stamps[d.path]) for d in prepared])
+        return index
 
     def _tree(self) -> Tree:
         return Tree(self._documents, self._sidecars)
@@ -234,19 +212,7 @@ class Brain:
             self._require_not_deleted()
             if self._index is None:
                 self._index = self._index_file.open()
-            try:
-                yield self._index
-            except sqlite3.DatabaseError as error:
-                if is_damage(error):
-                    self._discard_index()
-                raise
-
-    def _discard_index(self) -> None:
-        """Have the next request rebuild the index, because its file turned out to be damaged."""
-        _log.warning("the index of the brain %r is damaged, and will be rebuilt", self.id)
-        self._close_index()
-        self._index_file.remove()
-        self._reconciled = False
+            yield self._index
 
     def _require_not_deleted(self) -> None:
         if self._deleted:
@@ -255,14 +221,8 @@ class Brain:
     def close(self) -> None:
         with self._index_lock.exclusive():
             if self._index is not None:
-                self._close_index()
-                self._index_file.seal()
+                self._index.close()
             self._index_file.release()
-
-    def _close_index(self) -> None:
-        if self._index is not None:
-            self._index.close()
-            self._index = None
 
     def delete(self) -> Path:
         """Delete the brain at once; its files are left in the returned folder, for removal."""
@@ -291,6 +251,7 @@ class Brain:
         self.feed.end()
 
     def _remove_index(self) -> None:
-        self._close_index()
+        if self._index is not None:
+            self._index.close()
         self._index_file.remove()
         self._index_file.release()

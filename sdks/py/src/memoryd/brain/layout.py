@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+INDEX_SUFFIX = ".log"
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -17,7 +19,7 @@ class Layout:
             documents=home / "brains" / brain_id,
             sidecars=home / "meta" / brain_id,
             description=home / "descriptions" / f"{brain_id}.txt",
-            index=home / "index" / "py" / f"{brain_id}.sqlite",
+            index=home / "index" / "py" / f"{brain_id}{INDEX_SUFFIX}",
         )
 
 

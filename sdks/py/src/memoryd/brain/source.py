@@ -36,7 +36,7 @@ def _read(path: str, document: Document) -> IndexedDocument:
         path=path,
         stamp="",
         title=title if isinstance(title, str) else None,
-        tags=tags if isinstance(tags, list) else [],
+        tags=[tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
         metadata={**source.metadata, **(sidecar.get("metadata") or {})},
         chunks=chunk(source.text),
         vectors=None,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memoryd.brain.brain import Brain
-from memoryd.brain.layout import Layout, prepare
+from memoryd.brain.layout import INDEX_SUFFIX, Layout, prepare
 from memoryd.embed.embed import Embedder
 from memoryd.embed.openai import OpenAIEmbedder
 from memoryd.files.staging import Staging
@@ -37,8 +37,8 @@ class BrainStore:
 
         They hold the text of the documents.
         """
-        files = list((self._home / "index" / "py").glob("*.sqlite*"))
-        for brain_id in {file.name.rpartition(".sqlite")[0] for file in files}:
+        files = list((self._home / "index" / "py").glob(f"*{INDEX_SUFFIX}*"))
+        for brain_id in {file.name.rpartition(INDEX_SUFFIX)[0] for file in files}:
             if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):
                 try:
                     self._brain(brain_id).discard()

@@ -1,5 +1,6 @@
 """The process from start to stop: it listens, announces its address, serves, ends its streams."""
 
+import gc
 import ipaddress
 import resource
 import signal
@@ -18,6 +19,12 @@ from memoryd.daemon.protocol import deadline_protocol
 
 _GRACE_SECONDS = 2
 """How long open requests may run after a stop; the daemon then exits within 3 s altogether."""
+
+
+_NEW_OBJECTS = 50_000
+"""After how many new objects garbage is looked for. By default after 700: then opening an index of
+105,591 documents took 2.9 s of CPU time, because most of its objects were looked at many times, and
+2.3 s with this."""
 
 
 class ListenError(Exception):
@@ -57,6 +64,7 @@ def run(config: Config, host: str, port: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit_cleanly)
     _allow_open_files()
+    gc.set_threshold(_NEW_OBJECTS)
     streams = Streams()
     settings = uvicorn.Config(
         create_app(config, streams=streams, loopback=_is_loopback(listener)),

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
+
+import numpy as np
 
 from memoryd.embed.embed import Vector, normalize
 from memoryd.text.terms import terms
@@ -25,30 +27,33 @@ _CACHED_LENGTH = 64
 
 
 @lru_cache(maxsize=1 << 16)
-def _cached_bucket(feature: str) -> tuple[int, int]:
+def _cached_bucket(feature: str) -> int:
     return _bucket(feature)
 
 
-def _bucket(feature: str) -> tuple[int, int]:
+def _bucket(feature: str) -> int:
+    """The dimension that a feature adds 1 to, or 256 more than that from which it takes 1."""
     value = fnv1a(feature.encode())
-    return value & 0xFF, -1 if value >> 31 else 1
+    return value & 0xFF | value >> 31 << 8
+
+
+FEATURE_HASH = "fh256-1"
+"""A test double: its vectors know no meanings."""
 
 
 class FeatureHash:
     """`fh256-1`: signed feature hashing of terms and adjacent pairs of terms."""
 
-    name = "fh256-1"
-    _dimensions = 256
+    name = model = FEATURE_HASH
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [self._one(text) for text in texts]
 
     def _one(self, text: str) -> Vector:
-        counts = [0] * self._dimensions
         words = terms(text)
-        for features in (words, map(" ".join, pairwise(words))):
-            for feature in features:
-                hashed = _cached_bucket if len(feature) <= _CACHED_LENGTH else _bucket
-                index, sign = hashed(feature)
-                counts[index] += sign
-        return normalize(counts)
+        buckets = [
+            _cached_bucket(feature) if len(feature) <= _CACHED_LENGTH else _bucket(feature)
+            for feature in chain(words, map(" ".join, pairwise(words)))
+        ]
+        added, taken = np.bincount(np.array(buckets, np.int64), minlength=512).reshape(2, 256)
+        return normalize(added - taken)

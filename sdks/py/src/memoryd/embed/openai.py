@@ -22,7 +22,7 @@ class OpenAIEmbedder:
     def __init__(self, name: str, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self.name = name
         self._client = client
-        self._model = model
+        self.model = model
         self._silence_timeout = silence_timeout
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -34,7 +34,7 @@ class OpenAIEmbedder:
 
     async def _call(self, texts: list[str]) -> list[Vector]:
         answer = await self._client.embeddings.create(
-            model=self._model,
+            model=self.model,
             input=texts,
             # By default, the client requests base64, which not every service supports.
             encoding_format="float",

@@ -3,13 +3,12 @@
 Its format is the contract's (`state.journal`), so that it is the same for every SDK.
 """
 
-import errno
 import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from memoryd.files.regular import read_regular
+from memoryd.files.regular import read_regular, write_whole
 
 NAME = "journal"
 
@@ -56,8 +55,7 @@ class Journal:
         """Record that `target`, if it exists, is kept as `old`, and that `new` takes its place."""
         step = Step(target, old, new)
         line = step.encode()
-        if self._file.write(line) != len(line):
-            raise OSError(errno.ENOSPC, "the journal cannot be written")
+        write_whole(self._file, line)
         self.steps.append(step)
 
     def end(self) -> None:

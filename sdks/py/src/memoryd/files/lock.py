@@ -64,16 +64,19 @@ def lock_database(path: Path, wait_s: float = 0.0) -> sqlite3.Connection | None:
         one holds it.
 
     Raises:
-        sqlite3.Error: if the file cannot be opened.
+        OSError: if the file cannot be opened.
     """
     try:
+        try:
+            return _begin_exclusive(path, wait_s)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+                raise
+        # Nobody holds the lock of a damaged file, and it holds no data.
+        path.unlink(missing_ok=True)
         return _begin_exclusive(path, wait_s)
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
-            raise
-    # Nobody holds the lock of a damaged file, and it holds no data.
-    path.unlink(missing_ok=True)
-    return _begin_exclusive(path, wait_s)
+    except sqlite3.Error as error:
+        raise OSError(f"{path}: {error}") from error
 
 
 def _begin_exclusive(path: Path, wait_s: float) -> sqlite3.Connection | None:

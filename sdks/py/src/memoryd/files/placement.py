@@ -3,12 +3,13 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from memoryd.files.journal import Journal
-from memoryd.files.path import folders_of, parent
-from memoryd.files.regular import is_folder, is_regular
+from memoryd.files.path import base_name, folders_of, parent
+from memoryd.files.regular import is_folder, is_regular, write_whole
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Root, Tree, sidecar_of
 from memoryd.files.undo import remove_empty_above, remove_empty_folders, undo
@@ -50,12 +51,12 @@ def place_files(
 def _carry_out(
     tree: Tree, documents: Mapping[str, Document | None], placement: "_Placement"
 ) -> None:
-    writes: list[tuple[Root, str, Path]] = []
-    removals: list[Path] = []
+    writes: list[tuple[Root, str, str]] = []
+    removals: list[str] = []
     for path, document in documents.items():
         if document is None:
             if tree.documents.file(path) is not None:
-                removals.append(tree.documents.folder / path)
+                removals.append(f"{tree.documents.folder}/{path}")
         else:
             writes.append((tree.documents, path, placement.write_new(document.content)))
         former = tree.sidecar(path)
@@ -63,7 +64,7 @@ def _carry_out(
         if sidecar is not None and sidecar != former:
             writes.append((tree.sidecars, sidecar_of(path), placement.write_new(sidecar)))
         elif sidecar is None and former is not None:
-            removals.append(tree.sidecars.folder / sidecar_of(path))
+            removals.append(f"{tree.sidecars.folder}/{sidecar_of(path)}")
     # Write before removing, so that a renamed document exists at every moment.
     placement.pending_removals = removals
     for root, path, new in writes:
@@ -74,32 +75,39 @@ def _carry_out(
 
 
 class _Placement:
-    """Moves files between their places and the change's folder, and journals each step first."""
+    """Moves files between their places and the change's folder, and journals each step first.
+
+    Paths are texts: to make a `Path` of one takes longer than the system needs to link a file.
+    """
 
     def __init__(self, change: Path, journal: Journal, home: Path) -> None:
         self._change = change
         self._journal = journal
         self._home = home
+        # Below a home such as `.`, paths do not begin with it.
+        self._relative_from = len(str(home / "brains")) - len("brains")
         self._count = 0
-        self._folders: set[Path] = set()
+        self._folders: set[str] = set()
         """Folders known to exist."""
         self._removed: list[str] = []
-        self.pending_removals: list[Path] = []
+        self.pending_removals: list[str] = []
         """Files to remove: at the end, or as soon as they are in the way."""
 
-    def _new_path(self) -> Path:
+    def _new_name(self) -> str:
         self._count += 1
-        return self._change / str(self._count)
+        return str(self._count)
 
-    def _relative(self, target: Path) -> str:
-        return target.relative_to(self._home).as_posix()
+    def _relative(self, target: str) -> str:
+        return target[self._relative_from :]
 
-    def write_new(self, content: bytes) -> Path:
-        new = self._new_path()
-        new.write_bytes(content)
+    def write_new(self, content: bytes) -> str:
+        """Write a file in the change's folder, and return its name."""
+        new = self._new_name()
+        with FileIO(f"{self._change}/{new}", "x") as file:
+            write_whole(file, content)
         return new
 
-    def remove_below(self, place: Path | None = None) -> None:
+    def remove_below(self, place: str | None = None) -> None:
         """Carry out the pending removals at or below `place`; all of them if it is None."""
         remaining = []
         for target in self.pending_removals:
@@ -109,50 +117,54 @@ class _Placement:
                 remaining.append(target)
         self.pending_removals = remaining
 
-    def _remove(self, target: Path) -> None:
-        old = self._new_path()
-        self._journal.record(self._relative(target), old.name)
-        target.rename(old)
-        self._removed.append(self._relative(target))
+    def _remove(self, target: str) -> None:
+        old, relative = self._new_name(), self._relative(target)
+        self._journal.record(relative, old)
+        Path(target).rename(self._change / old)
+        self._removed.append(relative)
 
-    def put(self, new: Path, root: Path, path: str, *, overwrite: bool) -> None:
+    def put(self, new: str, root: Path, path: str, *, overwrite: bool) -> None:
+        """Put the file that `write_new` wrote at `path` below `root`."""
         if overwrite and not is_folder(root):
             # A link is removed, never what it leads to; a file is somebody's data, and mkdir fails.
             if not is_regular(root):
                 root.unlink(missing_ok=True)
             root.mkdir()
-        if root / parent(path) not in self._folders:
+        if f"{root}/{parent(path)}" not in self._folders:
             for folder in folders_of(path):
-                self._make_folder(root / folder, overwrite=overwrite)
-        target = root / path
+                self._make_folder(f"{root}/{folder}", overwrite=overwrite)
+        target = f"{root}/{path}"
         if is_folder(target):
             self._clear(target, overwrite=overwrite)
-        old = self._new_path()
-        self._journal.record(self._relative(target), old.name, new.name)
-        # A hard link, so that the document never disappears from its path.
-        with suppress(FileNotFoundError):
-            os.link(target, old, follow_symlinks=False)
+        old = self._new_name()
+        self._journal.record(self._relative(target), old, new)
         # `new` itself stays, so that an undo recognizes the file.
-        link = new.with_suffix(".link")
-        os.link(new, link)
-        link.replace(target)
+        source = f"{self._change}/{new}"
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            # A hard link, so that the document never disappears from its path.
+            os.link(target, self._change / old, follow_symlinks=False)
+            link = Path(f"{source}.link")
+            link.hardlink_to(source)
+            link.replace(target)
 
-    def _make_folder(self, folder: Path, *, overwrite: bool) -> None:
+    def _make_folder(self, folder: str, *, overwrite: bool) -> None:
         if folder in self._folders:
             return
         if not is_folder(folder):
             if os.path.lexists(folder):
                 self._clear(folder, overwrite=overwrite)
-            folder.mkdir()
+            Path(folder).mkdir()
         self._folders.add(folder)
 
-    def _clear(self, place: Path, *, overwrite: bool) -> None:
+    def _clear(self, place: str, *, overwrite: bool) -> None:
         self.remove_below(place)
-        remove_empty_folders(place)
+        remove_empty_folders(Path(place))
         if not os.path.lexists(place):
             return
         if not overwrite:
-            raise Problem("conflict", f"{place.name!r} is in the way and is not a document")
+            raise Problem("conflict", f"{base_name(place)!r} is in the way and is not a document")
         self._remove(place)
 
     def remove_empty_folders(self) -> None:

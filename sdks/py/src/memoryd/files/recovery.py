@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-import sqlite3
 from pathlib import Path
 
 from memoryd.files.journal import NAME, JournalError, read_steps
@@ -28,7 +27,7 @@ def recover(staging: Path) -> None:
                 _recover_daemon(folder, staging.parent)
             finally:
                 lock.close()
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
             _log.error("%s: cannot undo the changes of a daemon: %s", folder, error)
 
 

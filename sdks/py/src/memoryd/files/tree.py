@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.files.path import folders_of, is_canonical, parent
-from memoryd.files.regular import is_folder, read_regular
+from memoryd.files.regular import is_folder, read_regular, status
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,15 @@ class Root:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Not Path.__truediv__, which takes longer than the system to find a file.
+        self._prefix = f"{folder}/"
         self._known_folders = {""}
         self._real = False
 
     def status(self, path: str) -> os.stat_result | None:
         """The `lstat` of the entry at `path`; None if it is missing or reached through a link."""
-        try:
-            state = (self.folder / path).lstat()
-        except (FileNotFoundError, NotADirectoryError):
+        state = status(self._prefix + path)
+        if state is None:
             return None
         return state if self._is_real() and self.obstacle(path) is None else None
 
@@ -48,7 +49,7 @@ class Root:
         return state if state is not None and stat.S_ISREG(state.st_mode) else None
 
     def read(self, path: str) -> bytes | None:
-        return None if self.file(path) is None else read_regular(self.folder / path)
+        return None if self.file(path) is None else read_regular(self._prefix + path)
 
     def is_folder(self, path: str) -> bool:
         state = self.status(path)
@@ -61,9 +62,8 @@ class Root:
         for folder in folders_of(path):
             if folder in self._known_folders:
                 continue
-            try:
-                state = (self.folder / folder).lstat()
-            except FileNotFoundError:
+            state = status(self._prefix + folder)
+            if state is None:
                 return None
             if not stat.S_ISDIR(state.st_mode):
                 return folder

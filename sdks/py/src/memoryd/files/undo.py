@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.files.journal import Step
-from memoryd.files.regular import is_folder
+from memoryd.files.regular import is_folder, status
 
 _log = logging.getLogger(__name__)
 
@@ -102,8 +102,5 @@ def remove_empty_folders(place: Path) -> None:
 
 def identity(file: Path) -> tuple[int, int] | None:
     """The same for every name of a file, and different for different files."""
-    try:
-        state = file.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return state.st_dev, state.st_ino
+    state = status(file)
+    return None if state is None else (state.st_dev, state.st_ino)

@@ -1,1 +1,1 @@
-"""The index of a brain: terms, vectors, filters."""
+"""The index of a brain: postings, vectors, filters, and the log that keeps them."""

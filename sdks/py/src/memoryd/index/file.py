@@ -1,13 +1,11 @@
-"""The index of a brain: in its file, or in memory while another daemon owns the file."""
+"""The file of an index, which one daemon at a time owns."""
 
 import os
-import sqlite3
 from pathlib import Path
 
 from memoryd.files.lock import lock_file
-from memoryd.index.index import Index, made_by_name
-from memoryd.index.salvage import salvage
-from memoryd.index.seal import SIDE_FILES, break_seal, is_unusable, seal
+from memoryd.index.index import Index
+from memoryd.index.log import NEW_SUFFIX
 
 
 class IndexFile:
@@ -17,28 +15,16 @@ class IndexFile:
         self._owner: int | None = None
 
     def open(self) -> Index:
-        """Open the index; an empty one if the file is new, damaged or owned by another daemon."""
-        if not self._owned():
-            return Index(None, self._embedder)
-        try:
-            if not break_seal(self._file) and self._file.exists():
-                salvage(self._file, made_by_name(self._embedder))
-            return Index(self._file, self._embedder)
-        except sqlite3.DatabaseError as error:
-            if not is_unusable(error):
-                raise
-            # Beyond salvage: rebuild it from the documents.
-            self.remove()
-            return Index(self._file, self._embedder)
+        """Open the index; one in memory alone if another daemon owns the file.
 
-    def seal(self) -> None:
-        """Seal the file of an index that has been closed."""
-        if self._owner is not None:
-            seal(self._file)
+        Raises:
+            OSError: if the file cannot be read, or begun.
+        """
+        return Index(self._file if self._owned() else None, self._embedder)
 
     def remove(self) -> None:
         if self._owned():
-            for suffix in SIDE_FILES:
+            for suffix in ("", NEW_SUFFIX):
                 Path(f"{self._file}{suffix}").unlink(missing_ok=True)
 
     def release(self) -> None:

@@ -1,8 +1,9 @@
-"""The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors."""
+"""The search index of one brain, in memory; a log keeps what it was made from."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from memoryd.embed.embed import Vector
-from memoryd.index.filter import Filters, escape_all, escape_nul
+from memoryd.index.filter import Filters
+from memoryd.index.log import Change, Log, Record, Removal
 from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
-from memoryd.index.readers import Readers, connect
-from memoryd.index.seal import checksum, schema
+from memoryd.index.postings import Postings
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
-from memoryd.text.terms import match_expression, nfkc
 from memoryd.upstream import UpstreamError
 from memoryd.wire import exact_json
 
-_FORMAT = "2"
+_log = logging.getLogger(__name__)
 
-_MATCHING_SLOTS = """
-SELECT id - 1 FROM chunks JOIN documents USING (path)
-WHERE (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
-  AND (:session_ids IS NULL OR session_id IN (SELECT value FROM json_each(:session_ids)))
-  AND (:tags IS NULL OR EXISTS (
-    SELECT 1 FROM json_each(documents.tags) AS has JOIN json_each(:tags) AS wanted
-    ON has.value = wanted.value
-  ))
-"""
+LEAST_WASTE = 1024
+"""How much that is no longer used is kept in any case, as slots and as records of the log."""
+
+_READ_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,174 +57,177 @@ class Counts:
     vectors: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    record: Record
+    """Without the vectors, which are in the matrix."""
+    slots: range
+
+
 class Index:
     """Many threads may read it or one may write it; its brain holds a lock around every call.
 
-    A chunk has a slot, a small integer that is its position in the vector matrix and, plus one,
-    its rowid in SQLite; freed slots are reused, so the matrix stays dense.
+    A chunk has a slot, a small integer: its place in the postings and in the vector matrix. Slots
+    are given in ascending order, and those of chunks that are gone stay free until most are free.
     """
 
     def __init__(self, file: Path | None, embedder: str | None) -> None:
-        """Open the index at `file`, or one in memory; an index of another `embedder` is emptied."""
-        self._embedder = embedder
-        self._db = connect(file)
-        self._readers = Readers(file, self._db)
-        # An acknowledged write must survive the process, not the machine, so nothing is fsynced.
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = OFF")
-        self._db.executescript(schema())
-        self._drop_if_incompatible()
-        self._load()
+        """Open the index whose log is `file`, or one without a log.
+
+        It lacks what the log has lost, or has of another `embedder`.
+
+        Raises:
+            OSError: if the log cannot be read, or begun.
+        """
+        self._documents: dict[str, _Document] = {}
+        self._chunks = 0
+        self._clear()
+        self._log = None if file is None else Log(file, embedder)
+        if self._log is not None:
+            changes = self._log.read()
+            while batch := list(islice(changes, _READ_AT_ONCE)):
+                self._apply(batch)
+            self._tidy()
+
+    def _clear(self) -> None:
+        """Begin without slots; the next vectors may have other dimensions."""
+        self._slots: list[_Document | None] = []
+        self._taken = bytearray()
+        """1 for each slot that is not free."""
+        self._postings = Postings()
+        self._vectors = VectorMatrix()
+        self._path_order: PathOrder | None = None
 
     def close(self) -> None:
-        self._readers.close()
-        self._db.close()
-
-    def _drop_if_incompatible(self) -> None:
-        """Empty an index of another format or embedder; the files fill it again."""
-        made_by = made_by_name(self._embedder)
-        row = self._db.execute("SELECT value FROM settings WHERE key = 'made_by'").fetchone()
-        if row is not None and row[0] != made_by:
-            for table in ("documents", "chunks"):
-                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
-            self._db.execute("INSERT INTO chunk_terms(chunk_terms) VALUES ('delete-all')")
-        if row is None or row[0] != made_by:
-            # Only then, so that an index opens on a full disk.
-            self._db.execute("INSERT OR REPLACE INTO settings VALUES ('made_by', ?)", (made_by,))
-
-    def _load(self) -> None:
-        self._keys: list[tuple[bytes, int] | None] = []
-        self._free: list[int] = []
-        self._path_order: PathOrder | None = None
-        self._vectors = VectorMatrix() if self._embedder else None
-        for id_, path, ordinal, vector in self._db.execute(
-            "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
-        ):
-            while len(self._keys) < id_ - 1:
-                self._free.append(len(self._keys))
-                self._keys.append(None)
-            self._keys.append((path.encode(), ordinal))
-            if self._vectors is not None and vector is not None:
-                self._vectors.put(id_ - 1, np.frombuffer(vector, dtype="<f4"))
+        """Close the log; the index can still be read."""
+        if self._log is not None:
+            self._log.close()
 
     def stamps(self) -> dict[str, str]:
         """The stamp of each indexed document, by path."""
-        return dict(self._db.execute("SELECT path, stamp FROM documents"))
-
-    @property
-    def dimensions(self) -> int:
-        """The dimensions of the vectors; 0 if there are none yet."""
-        return self._vectors.dimensions if self._vectors is not None else 0
+        return {path: document.record.stamp for path, document in self._documents.items()}
 
     def counts(self) -> Counts:
-        with self._readers.connection() as db:
-            documents, chunks, vectors = db.execute(
-                "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks"
-            ).fetchone()
-        return Counts(documents, chunks, vectors)
+        vectors = self._chunks if self._vectors.dimensions else 0
+        return Counts(len(self._documents), self._chunks, vectors)
 
     def apply(self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()) -> None:
         """Add `documents`, replacing those of the same path, and remove the paths `removed`.
 
+        All or nothing: what may fail comes before the first change in memory.
+
         Raises:
             UpstreamError: if the vectors have other dimensions than those in the index.
+            OSError: if the log cannot be written.
         """
-        db = self._db
+        self._require_dimensions(v for document in documents for v in document.vectors or ())
+        changes: list[Change] = [*map(Removal, removed), *map(_record, documents)]
+        if self._log is not None:
+            self._log.append(changes)
+        self._apply(changes)
+        self._tidy()
+
+    def _require_dimensions(self, vectors: Iterable[Vector]) -> None:
+        expected = self._vectors.dimensions
+        for vector in vectors:
+            expected = expected or len(vector)
+            if len(vector) != expected:
+                raise UpstreamError(
+                    "bad_gateway",
+                    f"the embedder answers {len(vector)} dimensions, the index holds {expected}",
+                )
+
+    def _apply(self, changes: Iterable[Change]) -> None:
+        """Change what is in memory."""
         self._path_order = None
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            for path in removed:
-                self._remove(path)
-            for document in documents:
-                self._remove(document.path)
-                self._insert(document)
-            db.execute("COMMIT")
-        except BaseException:
-            # A full disk has already ended the transaction.
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            self._load()
-            raise
+        vectors: list[npt.NDArray[np.float32]] = []
+        dimensions = self._vectors.dimensions
+        for change in changes:
+            self._remove(change.path)
+            if not self._chunks:
+                self._clear()
+                vectors.clear()
+                dimensions = 0
+            if isinstance(change, Removal):
+                continue
+            if change.vectors is not None:
+                found = change.vectors.shape[1]
+                dimensions = dimensions or found
+                if found != dimensions:
+                    # The log has lost the removal of all others: this one is indexed again.
+                    continue
+                vectors.append(change.vectors)
+            self._insert(change)
+        if vectors:
+            rows = np.concatenate(vectors)
+            self._vectors.put(len(self._slots) - len(rows), rows)
 
     def _remove(self, path: str) -> None:
-        rows = self._db.execute("SELECT id, text FROM chunks WHERE path = ?", (path,)).fetchall()
-        for id_, text in rows:
-            self._db.execute(
-                "INSERT INTO chunk_terms(chunk_terms, rowid, text) VALUES ('delete', ?, ?)",
-                (id_, nfkc(text)),
-            )
-            self._keys[id_ - 1] = None
-            self._free.append(id_ - 1)
-        if rows:
-            self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
-        self._db.execute("DELETE FROM documents WHERE path = ?", (path,))
+        document = self._documents.pop(path, None)
+        if document is None:
+            return
+        for slot in document.slots:
+            self._slots[slot] = None
+            self._taken[slot] = 0
+        self._chunks -= len(document.slots)
 
-    def _require_dimensions(self, vectors: Sequence[Vector] | None) -> None:
-        expected = self.dimensions
-        for vector in vectors or ():
-            if expected and len(vector) != expected:
-                raise _dimension_mismatch(len(vector), expected)
+    def _insert(self, record: Record) -> None:
+        first, count = len(self._slots), len(record.chunks)
+        document = _Document(record._replace(vectors=None), range(first, first + count))
+        self._documents[record.path] = document
+        self._slots += [document] * count
+        self._taken += b"\1" * count
+        self._chunks += count
+        for text in record.chunks:
+            self._postings.add(text)
 
-    def _insert(self, document: IndexedDocument) -> None:
-        self._require_dimensions(document.vectors)
-        session = document.metadata.get("session_id")
-        row = (
-            document.path,
-            document.stamp,
-            document.title,
-            escape_nul(session) if isinstance(session, str) else None,
-            json.dumps(escape_all(document.tags)),
-            exact_json.dumps(document.metadata),
-        )
-        vectors: Sequence[Vector | None] = document.vectors or [None] * len(document.chunks)
-        blobs = [None if vector is None else vector.astype("<f4").tobytes() for vector in vectors]
-        content = [value for chunk in zip(document.chunks, blobs, strict=True) for value in chunk]
-        self._db.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*row, checksum(made_by_name(self._embedder), *row, *content)),
-        )
-        path = document.path.encode()
-        for ordinal, text in enumerate(document.chunks):
-            slot = self._free.pop() if self._free else len(self._keys)
-            if slot == len(self._keys):
-                self._keys.append(None)
-            self._keys[slot] = (path, ordinal)
-            vector = vectors[ordinal]
-            if self._vectors is not None and vector is not None:
-                self._vectors.put(slot, vector)
-            self._db.execute(
-                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)",
-                (slot + 1, document.path, ordinal, text, blobs[ordinal]),
-            )
-            self._db.execute(
-                "INSERT INTO chunk_terms(rowid, text) VALUES (?, ?)", (slot + 1, nfkc(text))
-            )
+    def _tidy(self) -> None:
+        """Drop what is no longer used, from memory and from the log, once it is most of them."""
+        if len(self._slots) > 2 * self._chunks + LEAST_WASTE:
+            self._compact()
+        log, most = self._log, 2 * len(self._documents) + LEAST_WASTE
+        if log is not None and (log.damaged or log.records > most):
+            try:
+                self._log = log.rewritten(self._records())
+            except OSError as error:
+                _log.warning("cannot rewrite the log of an index, which stays as it is: %s", error)
 
-    def order(self, hit: Hit) -> tuple[float, bytes, int]:
-        """The sort key of the ranking: best score, then path by UTF-8 bytes, then ordinal."""
-        key = self._keys[hit.slot]
-        if key is None:
-            raise LookupError(f"slot {hit.slot} holds no chunk")
-        return (-hit.score, *key)
+    def _compact(self) -> None:
+        """Renumber the slots without those that are free."""
+        taken = self._mask()
+        self._postings.keep(taken)
+        self._vectors.keep(taken)
+        self._slots = []
+        for path, document in sorted(self._documents.items(), key=lambda d: d[1].slots.start):
+            slots = range(len(self._slots), len(self._slots) + len(document.slots))
+            self._documents[path] = moved = replace(document, slots=slots)
+            self._slots += [moved] * len(slots)
+        self._taken = bytearray(b"\1" * len(self._slots))
+        self._path_order = None
+
+    def _records(self) -> Iterator[Record]:
+        for document in self._documents.values():
+            yield document.record._replace(vectors=self._vectors.rows(document.slots))
+
+    def order(self, hit: Hit) -> tuple[float, str, int]:
+        """The sort key of the ranking: best score, then path, then ordinal.
+
+        Texts are compared by code points, which is the order of their bytes in UTF-8.
+        """
+        return -hit.score, self._document(hit.slot).record.path, hit.slot
+
+    def _document(self, slot: int) -> _Document:
+        document = self._slots[slot]
+        if document is None:
+            raise LookupError(f"slot {slot} holds no chunk")
+        return document
 
     def keyword(self, query: str, filters: Filters, limit: int) -> list[Hit]:
         """The best `limit` chunks by bm25, with the statistics of the whole brain."""
-        expression = match_expression(query)
-        if not expression:
-            return []
-        with self._readers.connection() as db:
-            rows = db.execute(
-                "SELECT rowid - 1, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
-                (expression,),
-            ).fetchall()
-        if not rows:
-            return []
-        slots = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        scores = np.fromiter((row[1] for row in rows), np.float64, len(rows))
-        if filters.restricts:
-            allowed = self._allowed(filters)[slots]
-            slots, scores = slots[allowed], scores[allowed]
-        return self._best(slots, scores, limit)
+        scores = self._postings.scores(query, self._mask(), self._text)
+        slots = np.flatnonzero(scores)
+        slots = slots[self._allowed(filters)[slots]]
+        return self._best(slots, scores[slots], limit)
 
     def semantic(
         self, query: Vector, filters: Filters, limit: int, kernel: Kernel = "cosine"
@@ -239,12 +237,8 @@ class Index:
         Raises:
             UpstreamError: if `query` has other dimensions than the vectors in the index.
         """
-        if self._vectors is None:
-            raise LookupError("this index holds no vectors")
-        if self.dimensions not in (0, len(query)):
-            raise _dimension_mismatch(len(query), self.dimensions)
-        slots = np.flatnonzero(self._allowed(filters) if filters.restricts else self._used())
-        slots = self._vectors.contenders(query, slots, limit)
+        self._require_dimensions([query])
+        slots = self._vectors.contenders(query, np.flatnonzero(self._allowed(filters)), limit)
         dots = self._vectors.dots(query, slots)
         if kernel == "inverse-l2":
             # Few slots are left, so that arrays would save nothing.
@@ -263,58 +257,62 @@ class Index:
         hits = (Hit(int(s), round_score(float(x))) for s, x in zip(slots, scores, strict=True))
         return sorted(hits, key=self.order)[:limit]
 
-    def _used(self) -> npt.NDArray[np.bool_]:
-        used = np.ones(len(self._keys), dtype=bool)
-        used[self._free] = False
-        return used
+    def _mask(self) -> npt.NDArray[np.bool_]:
+        """Whether each slot is taken, as a copy: the original could not grow while it is viewed."""
+        return np.array(self._taken, dtype=np.bool_)
 
     def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """A mask of the slots that the filters allow."""
-        allowed = self._matching_slots(filters) if filters.has_lists else self._used()
+        allowed = self._matching(filters) if filters.has_lists else self._mask()
         for prefix in filters.prefixes:
-            has_prefix = np.zeros(len(self._keys), dtype=bool)
-            has_prefix[self._ordered_paths().starting_with(prefix.encode())] = True
+            has_prefix = np.zeros(len(self._slots), dtype=np.bool_)
+            has_prefix[self._ordered_paths().starting_with(prefix)] = True
             allowed &= has_prefix
         return allowed
 
     def _ordered_paths(self) -> PathOrder:
         if self._path_order is None:
-            self._path_order = PathOrder(self._keys)
+            self._path_order = PathOrder((path, d.slots) for path, d in self._documents.items())
         return self._path_order
 
-    def _matching_slots(self, filters: Filters) -> npt.NDArray[np.bool_]:
+    def _matching(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """A mask of the slots that match the lists of the filters."""
-        values = {
-            "paths": _json_or_none(filters.paths_without_nul()),
-            "tags": _json_or_none(escape_all(filters.tags)),
-            "session_ids": _json_or_none(escape_all(filters.session_ids)),
-        }
-        matching = np.zeros(len(self._keys), dtype=bool)
-        with self._readers.connection() as db:
-            for (slot,) in db.execute(_MATCHING_SLOTS, values):
-                matching[slot] = True
+        documents: Iterable[_Document] = self._documents.values()
+        if filters.paths is not None:
+            documents = [self._documents[p] for p in {*filters.paths} & self._documents.keys()]
+        tags = None if filters.tags is None else {*filters.tags}
+        sessions = None if filters.session_ids is None else {*filters.session_ids}
+        slots = [
+            slot
+            for document in documents
+            if (sessions is None or document.record.session in sessions)
+            and (tags is None or not tags.isdisjoint(document.record.tags))
+            for slot in document.slots
+        ]
+        matching = np.zeros(len(self._slots), dtype=np.bool_)
+        matching[slots] = True
         return matching
 
+    def _text(self, slot: int) -> str:
+        document = self._document(slot)
+        return document.record.chunks[slot - document.slots.start]
+
     def chunk(self, slot: int) -> StoredChunk:
-        with self._readers.connection() as db:
-            path, ordinal, text, title, metadata = db.execute(
-                "SELECT path, ordinal, text, title, metadata"
-                " FROM chunks JOIN documents USING (path) WHERE id = ?",
-                (slot + 1,),
-            ).fetchone()
-        return StoredChunk(path, ordinal, text, title, exact_json.loads(metadata))
+        document = self._document(slot)
+        record, ordinal = document.record, slot - document.slots.start
+        metadata = exact_json.loads(record.metadata)
+        return StoredChunk(record.path, ordinal, record.chunks[ordinal], record.title, metadata)
 
 
-def made_by_name(embedder: str | None) -> str:
-    """What an index was made by: its format and the embedder of its vectors."""
-    return f"{_FORMAT}/{embedder or 'none'}"
-
-
-def _dimension_mismatch(got: int, expected: int) -> UpstreamError:
-    return UpstreamError(
-        "bad_gateway", f"the embedder answers {got} dimensions, the index holds {expected}"
+def _record(document: IndexedDocument) -> Record:
+    session = document.metadata.get("session_id")
+    return Record(
+        path=document.path,
+        stamp=document.stamp,
+        title=document.title,
+        tags=document.tags,
+        session=session if isinstance(session, str) else None,
+        metadata=exact_json.dumps(document.metadata),
+        chunks=document.chunks,
+        vectors=np.array(document.vectors, dtype=np.float32) if document.vectors else None,
     )
-
-
-def _json_or_none(values: Sequence[object] | None) -> str | None:
-    return None if values is None else json.dumps(values)

@@ -7,6 +7,8 @@ from memoryd.embed.embed import Vector
 
 Slots = npt.NDArray[np.int64]
 
+Vectors = npt.NDArray[np.float32]
+
 
 class VectorMatrix:
     """float32 vectors of length 1 by slot, stored with one dimension per row.
@@ -25,15 +27,25 @@ class VectorMatrix:
         """0 before the first vector."""
         return self._columns.shape[0]
 
-    def put(self, slot: int, vector: Vector) -> None:
-        if not self.dimensions:
-            self._columns = np.zeros((len(vector), 64), dtype=np.float32)
-        capacity = self._columns.shape[1]
-        if slot >= capacity:
-            grown = np.zeros((self._columns.shape[0], max(slot + 1, 2 * capacity)), np.float32)
-            grown[:, :capacity] = self._columns
+    def put(self, first: int, rows: Vectors) -> None:
+        """Put one vector a row, to `first` and the slots after it."""
+        capacity, end = self._columns.shape[1], first + len(rows)
+        if end > capacity or not self.dimensions:
+            grown = np.zeros((rows.shape[1], max(end, 2 * capacity)), np.float32)
+            grown[: self.dimensions, :capacity] = self._columns
             self._columns = grown
-        self._columns[:, slot] = vector
+        self._columns[:, first:end] = rows.T
+
+    def rows(self, slots: range) -> Vectors | None:
+        """The vectors of `slots`, one a row; None if there are none."""
+        if not self.dimensions or not slots:
+            return None
+        return self._columns[:, slots.start : slots.stop].T
+
+    def keep(self, taken: npt.NDArray[np.bool_]) -> None:
+        """Renumber the slots without those that are not taken."""
+        if self.dimensions:
+            self._columns = np.compress(taken, self._columns, axis=1)
 
     def contenders(self, query: Vector, slots: Slots, limit: int) -> Slots:
         """The `slots` that may be among the best `limit` by rounded dot product.

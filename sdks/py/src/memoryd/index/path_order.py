@@ -1,7 +1,7 @@
 """Chunks in the order of their paths, in which a prefix is a range."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -9,15 +9,14 @@ from memoryd.index.matrix import Slots
 
 
 class PathOrder:
-    def __init__(self, keys: Sequence[tuple[bytes, int] | None]) -> None:
-        """`keys` are path and ordinal by slot; None for a free slot."""
-        used = [slot for slot, key in enumerate(keys) if key is not None]
-        paths = [key[0] for key in keys if key is not None]
-        order = sorted(range(len(paths)), key=paths.__getitem__)
-        self._paths = [paths[place] for place in order]
-        self._slots = np.array(used, dtype=np.int64)[order]
+    """Texts are compared by code points, which is the order of their bytes in UTF-8."""
 
-    def starting_with(self, prefix: bytes) -> Slots:
+    def __init__(self, slots_by_path: Iterable[tuple[str, range]]) -> None:
+        order = sorted(slots_by_path)
+        self._paths = [path for path, slots in order for _ in slots]
+        self._slots = np.array([slot for _, slots in order for slot in slots], dtype=np.int64)
+
+    def starting_with(self, prefix: str) -> Slots:
         """The slots of all paths that start with `prefix`."""
         first = bisect_left(self._paths, prefix)
         end = bisect_right(self._paths, prefix, first, key=lambda path: path[: len(prefix)])

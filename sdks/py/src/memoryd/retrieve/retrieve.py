@@ -7,6 +7,7 @@ from anyio import from_thread
 
 from memoryd.brain.brain import Brain
 from memoryd.embed.embed import Embedder, Vector
+from memoryd.embed.featurehash import FEATURE_HASH
 from memoryd.index.index import Index
 from memoryd.rank.dates import by_date, document_date
 from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
@@ -79,6 +80,8 @@ class Retriever:
 
     def _effective(self, mode: Mode, embedder: Embedder | None) -> ServedMode:
         if mode == "bm25" or embedder is None:
+            return "bm25"
+        if mode == "auto" and embedder.model == FEATURE_HASH:
             return "bm25"
         if mode == "hybrid-rerank" and self.reranker is not None:
             return mode

@@ -1,1 +1,1 @@
-"""Texts: terms, chunks, front matter."""
+"""Texts: terms, tokens, stems."""

@@ -22,8 +22,3 @@ def terms(text: str) -> list[str]:
 def query_terms(query: str) -> list[str]:
     """The terms that a search uses: the first 256 of the query."""
     return terms(query)[:QUERY_TERM_LIMIT]
-
-
-def match_expression(query: str) -> str:
-    """The FTS5 expression of a query; empty if the query has no terms."""
-    return " OR ".join(f'"{term}"' for term in query_terms(query))

@@ -15,7 +15,7 @@ def loads(text: bytes | str) -> Any:  # noqa: ANN401 - any JSON value
     Raises:
         ValueError: if `text` is not JSON in UTF-8.
     """
-    return simplejson.loads(text, parse_float=_number, parse_int=_number)
+    return _DECODER.decode(text if isinstance(text, str) else text.decode())
 
 
 def _number(text: str) -> int | float | RawJSON:
@@ -25,13 +25,18 @@ def _number(text: str) -> int | float | RawJSON:
     return float(text) if "." in text else int(text)
 
 
+# Made once: simplejson's functions make one a call, which takes longer than a small document.
+_DECODER = simplejson.JSONDecoder(parse_float=_number, parse_int=_number)
+_ENCODER = simplejson.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def dumps(value: object) -> str:
     """Encode what `loads` returned, or any other JSON value.
 
     Raises:
         ValueError: for NaN and infinity.
     """
-    return simplejson.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def are_finite(value: object) -> bool:
