@@ -52,10 +52,11 @@ test("changes leave the scores of a new index", async () => {
     }
     if (step % 100 !== 0) continue;
     const expected = bm25(texts, query);
-    const hits = index.keyword(query, undefined, 100);
+    const search = index.search(query);
+    const hits = await search.keyword(100);
     assert.equal(hits.length, expected.size);
     for (const { slot, score } of hits) {
-      const { path, text } = index.chunk(slot);
+      const { path, text } = search.chunk(slot);
       assert.equal(text, texts.get(path));
       assert.ok(Math.abs(score - (expected.get(path) ?? 0)) < 2e-9, `${step}: ${path}`);
     }
@@ -70,9 +71,10 @@ test("documents keep their chunks and vectors when free slots are dropped", asyn
   for (let n = 0; n < LEAST_WASTE + 50; n++) index.apply([changing]);
   index.apply([], ["1.md"]);
   for (const n of [0, 2, 3, 4]) {
-    const [hit] = index.keyword(`owner${n}`, undefined, 1);
+    const search = index.search(`owner${n}`);
+    const [hit] = await search.keyword(1);
     assert.ok(hit !== undefined && hit.slot < 100);
-    const { path, ordinal, text } = index.chunk(hit.slot);
+    const { path, ordinal, text } = search.chunk(hit.slot);
     assert.deepEqual([path, ordinal, text], [`${n}.md`, 1, `owner${n}`]);
     assert.equal(await best(index, `animal${n}`), `${n}.md`);
   }
@@ -90,9 +92,9 @@ test("a term of several tokens is a phrase", async () => {
     await indexed("d.md", "lion zebra"),
   ]);
   index.apply([], ["d.md"]);
-  assert.deepEqual(found(index, `lion${letter}zebra`), ["a.md"]);
-  assert.deepEqual(found(index, letter + letter), []);
-  assert.deepEqual(found(index, `lion${letter}okapi`), []);
+  assert.deepEqual(await found(index, `lion${letter}zebra`), ["a.md"]);
+  assert.deepEqual(await found(index, letter + letter), []);
+  assert.deepEqual(await found(index, `lion${letter}okapi`), []);
 });
 
 test("when all is gone, vectors may have other dimensions", async () => {
@@ -107,5 +109,6 @@ test("when all is gone, vectors may have other dimensions", async () => {
   index.apply([], ["a.md"]);
   index.apply([other]);
   assert.deepEqual(index.counts(), { documents: 1, chunks: 1, vectors: 1 });
-  assert.equal(index.semantic(vector, undefined, 1, "cosine")[0]?.score, 1);
+  const [hit] = await index.search("").semantic(vector, 1, "cosine");
+  assert.equal(hit?.score, 1);
 });

@@ -3,20 +3,14 @@
  * was made from. Both are a cache of the files.
  */
 
-import { setImmediate as nextTurn } from "node:timers/promises";
-
-import { Problem } from "../problem.js";
-import { cutoffScore, type Hit, inverseL2, type Kernel, roundScore } from "../rank/rank.js";
-import { compareUtf8 } from "../text/order.js";
 import { queryTerms } from "../text/terms.js";
-import { parseExactly, stringifyExactly } from "../wire/exactJson.js";
+import { stringifyExactly } from "../wire/exactJson.js";
 import type { DocumentFilter } from "./filter.js";
 import { type DocumentRecord, Log, type LogRecord } from "./log.js";
 import { VectorMatrix } from "./matrix.js";
+import { Pace } from "./pace.js";
 import { FREE, Postings } from "./postings.js";
-
-/** How long the log is read before other requests get their turn. */
-const TURN_MS = 10;
+import { Search, type StoredDocument } from "./search.js";
 
 /** Slots that are free, and records that are old, are dropped if they are most of all, and at least so many. */
 export const LEAST_WASTE = 1024;
@@ -33,26 +27,13 @@ export interface IndexedDocument {
   vectors: Float32Array[];
 }
 
-export interface StoredChunk {
-  path: string;
-  ordinal: number;
-  text: string;
-  title: string | undefined;
-  metadata: Record<string, unknown>;
-}
-
 export interface Counts {
   documents: number;
   chunks: number;
   vectors: number;
 }
 
-interface StoredDocument extends Omit<DocumentRecord, "vectors"> {
-  /** The slot of the first chunk; the others follow. */
-  firstSlot: number;
-}
-
-/** All calls are synchronous, so no other request sees a partial change. */
+/** Changes are synchronous, so no other request sees a part of one. A search sees those before it. */
 export class Index {
   readonly #log: Log | undefined;
   readonly #documents = new Map<string, StoredDocument>();
@@ -61,9 +42,11 @@ export class Index {
    * chunk's position in the postings and in the matrix.
    */
   #slots: (StoredDocument | undefined)[] = [];
+  /** Whether a search may read the slots. */
+  #isShared = false;
   #chunks = 0;
   readonly #postings = new Postings();
-  readonly #matrix = new VectorMatrix();
+  #matrix = new VectorMatrix();
 
   /**
    * Open the index with the log `file`, while other requests are served; without a file, one that is
@@ -113,7 +96,7 @@ export class Index {
    *   system's error if the log cannot be written.
    */
   apply(documents: readonly IndexedDocument[], removed: Iterable<string> = []): void {
-    this.#requireDimensions(documents.flatMap(({ vectors }) => vectors));
+    this.#matrix.requireDimensions(documents.flatMap(({ vectors }) => vectors));
     const records: LogRecord[] = [
       ...Array.from(removed, (path) => ({ path })),
       ...documents.map(recordOf),
@@ -123,108 +106,26 @@ export class Index {
     this.#tidy();
   }
 
-  /** The best `limit` chunks by bm25, with the statistics of the whole brain. */
-  keyword(query: string, allows: DocumentFilter | undefined, limit: number): Hit[] {
+  /** Begin a search among the documents that the filter allows. */
+  search(query: string, allows?: DocumentFilter): Search {
+    this.#isShared = true;
+    const slots = this.#slots;
     const textOf = (slot: number) => {
-      const document = this.#slots[slot];
+      const document = slots[slot];
       return document?.chunks[slot - document.firstSlot];
     };
-    const all = this.#postings.scores(queryTerms(query), this.#chunks, textOf);
-    const slots = this.#slotsOf(allows, all);
-    const scores = new Float64Array(slots.length);
-    slots.forEach((slot, place) => (scores[place] = roundScore(all[slot] ?? 0)));
-    return this.#best(slots, scores, limit);
-  }
-
-  /** The best `limit` chunks by `kernel`, an exact search over all chunks that the filter allows. */
-  semantic(
-    query: Float32Array,
-    allows: DocumentFilter | undefined,
-    limit: number,
-    kernel: Kernel,
-  ): Hit[] {
-    this.#requireDimensions([query]);
-    const slots = this.#slotsOf(allows);
-    const cosines = this.#matrix.dots(query, slots).map(roundScore);
-    return this.#best(slots, kernel === "cosine" ? cosines : cosines.map(inverseL2), limit);
-  }
-
-  /** The ranking order: best score, then path by its UTF-8 bytes, then ordinal. */
-  readonly compare = (a: Hit, b: Hit): number => {
-    if (a.score !== b.score) return b.score - a.score;
-    // The slots of a document are in the order of its chunks.
-    return compareUtf8(this.#at(a.slot).path, this.#at(b.slot).path) || a.slot - b.slot;
-  };
-
-  /** @throws RangeError if the slot is free. */
-  chunk(slot: number): StoredChunk {
-    const { path, firstSlot, chunks, title, metadata } = this.#at(slot);
-    const ordinal = slot - firstSlot;
-    return {
-      path,
-      ordinal,
-      text: chunks[ordinal] ?? "",
-      title,
-      metadata: parseExactly(metadata) as Record<string, unknown>,
-    };
-  }
-
-  #at(slot: number): StoredDocument {
-    const document = this.#slots[slot];
-    if (document === undefined) throw new RangeError(`slot ${slot} holds no chunk`);
-    return document;
-  }
-
-  /** The slots of the chunks that a filter allows, in ascending order; with `scores`, of those with one. */
-  #slotsOf(allows: DocumentFilter | undefined, scores?: Float64Array): number[] {
-    const slots: number[] = [];
-    const documents = this.#slots;
-    for (let slot = 0; slot < documents.length; slot++) {
-      if (scores?.[slot] === 0) continue;
-      const document = documents[slot];
-      if (document !== undefined && (allows === undefined || allows(document))) slots.push(slot);
-    }
-    return slots;
-  }
-
-  #best(slots: readonly number[], scores: Float64Array, limit: number): Hit[] {
-    const cutoff = cutoffScore(scores, limit);
-    // No object per slot: creating 100,000 of them took longer than the dot products.
-    const hits: Hit[] = [];
-    scores.forEach((score, place) => {
-      const slot = slots[place];
-      if (score >= cutoff && slot !== undefined) hits.push({ slot, score });
-    });
-    return hits.sort(this.compare).slice(0, limit);
+    const scorer = this.#postings.scorer(queryTerms(query), this.#chunks, textOf);
+    return new Search(slots, allows, scorer, this.#matrix);
   }
 
   async #replay(signal: AbortSignal | undefined): Promise<void> {
-    let started = performance.now();
+    const pace = new Pace(signal);
     for (const record of this.#log?.records() ?? []) {
       // Where damage lost the removal of other vectors, it is indexed again.
-      if (this.#misfit(record.vectors) === undefined) this.#take(record);
-      if (performance.now() - started < TURN_MS) continue;
-      await nextTurn();
-      signal?.throwIfAborted();
-      started = performance.now();
+      if (this.#matrix.misfit(record.vectors ?? []) === undefined) this.#take(record);
+      if (pace.isOver) await pace.rest();
     }
     this.#tidy();
-  }
-
-  #requireDimensions(vectors: readonly Float32Array[]): void {
-    const other = this.#misfit(vectors);
-    if (other === undefined) return;
-    const expected = this.#matrix.dimensions ?? vectors[0]?.length;
-    throw new Problem(
-      "bad_gateway",
-      `the embedder returned ${other.length} dimensions, but the index has ${expected}`,
-    );
-  }
-
-  /** A vector whose dimensions are not those of the others. */
-  #misfit(vectors: readonly Float32Array[] = []): Float32Array | undefined {
-    const expected = this.#matrix.dimensions ?? vectors[0]?.length;
-    return vectors.find(({ length }) => length !== expected);
   }
 
   /** Change what is in memory, which cannot fail. */
@@ -247,6 +148,8 @@ export class Index {
   }
 
   #drop({ path, firstSlot, chunks }: StoredDocument): void {
+    if (this.#isShared) this.#slots = this.#slots.slice();
+    this.#isShared = false;
     for (const [ordinal, text] of chunks.entries()) {
       this.#postings.remove(firstSlot + ordinal, text);
       this.#slots[firstSlot + ordinal] = undefined;
@@ -260,9 +163,10 @@ export class Index {
   /** Drop what is no longer used, from memory and from the log, once it is most of them. */
   #tidy(): void {
     if (this.#slots.length > 2 * this.#chunks + LEAST_WASTE) this.#compact();
-    if (this.#log && this.#log.length > 2 * this.#documents.size + LEAST_WASTE) {
+    const log = this.#log;
+    if (log && (log.damaged || log.length > 2 * this.#documents.size + LEAST_WASTE)) {
       try {
-        this.#log.rewrite(this.#records());
+        log.rewrite(this.#records());
       } catch {
         // A full disk must not fail a change that the log has: it stays as it is.
       }
@@ -272,18 +176,23 @@ export class Index {
   /** Renumber the slots without those that are free. */
   #compact(): void {
     const numbers = new Uint32Array(this.#slots.length).fill(FREE);
-    let count = 0;
-    this.#slots.forEach((document, slot) => {
-      if (document === undefined) return;
-      if (this.#matrix.dimensions !== undefined) this.#matrix.put(count, this.#matrix.at(slot));
-      numbers[slot] = count++;
-    });
-    this.#matrix.cut(count);
-    this.#postings.renumber(numbers);
-    for (const document of this.#documents.values()) {
-      document.firstSlot = numbers[document.firstSlot] ?? 0;
+    const slots: StoredDocument[] = [];
+    const matrix = new VectorMatrix();
+    for (const document of this.#slots) {
+      // The slots of a document follow each other.
+      if (document === undefined || document.path === slots.at(-1)?.path) continue;
+      const moved = { ...document, firstSlot: slots.length };
+      this.#documents.set(moved.path, moved);
+      for (let slot = document.firstSlot; slot < document.firstSlot + moved.chunks.length; slot++) {
+        numbers[slot] = slots.length;
+        if (this.#matrix.dimensions !== undefined) matrix.put(slots.length, this.#matrix.at(slot));
+        slots.push(moved);
+      }
     }
-    this.#slots = this.#slots.filter((document) => document !== undefined);
+    this.#slots = slots;
+    this.#isShared = false;
+    this.#matrix = matrix;
+    this.#postings.renumber(numbers);
   }
 
   *#records(): Generator<DocumentRecord> {

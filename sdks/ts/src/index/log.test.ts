@@ -44,7 +44,7 @@ async function requireSound(what: string): Promise<number> {
   const counts = { documents: length, chunks: 2 * length, vectors: 2 * length };
   assert.deepEqual(index.counts(), counts, what);
   for (const path of paths) {
-    assert.equal(found(index, wordsOf(path))[0], path, what);
+    assert.equal((await found(index, wordsOf(path)))[0], path, what);
     assert.equal(await best(index, wordsOf(path)), path, what);
   }
   index.close();
@@ -182,11 +182,11 @@ for (const bytes of [0, 1, 17, 700, 2000]) {
     }, /ENOSPC|cannot be written/);
     emptyDisk(t);
     assert.equal(readFileSync(file).length, size);
-    assert.deepEqual(found(index, "zebra lion"), ["a.md"]);
+    assert.deepEqual(await found(index, "zebra lion"), ["a.md"]);
     index.apply([await indexed("d.md", "lion")]);
     index.close();
     const again = await openIndex(file);
-    assert.deepEqual(found(again, "zebra lion"), ["a.md", "d.md"]);
+    assert.deepEqual(await found(again, "zebra lion"), ["a.md", "d.md"]);
     again.close();
   });
 }
@@ -213,7 +213,7 @@ test("a log of mostly old records is rewritten, unless the disk is full", async 
   assert.ok(bytes() < most);
   index.close();
   const again = await openIndex(file);
-  assert.deepEqual(found(again, "zebra lion"), ["b.md", "a.md", "c.md"]);
+  assert.deepEqual(await found(again, "zebra lion"), ["b.md", "a.md", "c.md"]);
   assert.equal(await best(again, "lion"), "b.md");
   again.close();
 });

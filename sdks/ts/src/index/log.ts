@@ -60,6 +60,7 @@ export class Log {
   #descriptor: number;
   #size = 0;
   #records = 0;
+  #damaged = false;
 
   /** Open the log of vectors of `embedder`, or begin one, also in place of one of another format. */
   constructor(file: string, embedder: string) {
@@ -96,6 +97,7 @@ export class Log {
         this.#records++;
         at += size;
       } else {
+        this.#damaged = true;
         at = window.indexOf(MARK, at + 1) ?? this.#size;
       }
     }
@@ -112,10 +114,16 @@ export class Log {
     return this.#records;
   }
 
+  /** Whether some that were read are not intact. */
+  get damaged(): boolean {
+    return this.#damaged;
+  }
+
   /** Replace the file by one with these records, or leave it as it is and throw. */
   rewrite(records: Iterable<DocumentRecord>): void {
     // If this fails, as many changes as before make the next attempt.
     this.#records = 0;
+    this.#damaged = false;
     const file = freshOf(this.#file);
     rmSync(file, { force: true });
     const fresh = new Log(file, this.#embedder);

@@ -1,3 +1,5 @@
+import { Problem } from "../problem.js";
+
 /**
  * How many vectors are interleaved: first the first dimension of each, then the second of each. An
  * addition depends on the previous one of its own lane only. Over 100,000 vectors of 384 dimensions that
@@ -12,12 +14,29 @@ const BLOCK_SLOTS = 256;
 
 /** The vectors of one brain by slot, for exact search. */
 export class VectorMatrix {
-  #blocks: Float32Array[] = [];
+  readonly #blocks: Float32Array[] = [];
   #dimensions: number | undefined;
 
   /** Undefined while the matrix is empty. */
   get dimensions(): number | undefined {
     return this.#dimensions;
+  }
+
+  /** A vector whose dimensions are not those of the others. */
+  misfit(vectors: readonly Float32Array[]): Float32Array | undefined {
+    const expected = this.#dimensions ?? vectors[0]?.length;
+    return vectors.find(({ length }) => length !== expected);
+  }
+
+  /** @throws Problem `bad_gateway` if a vector has other dimensions than the others. */
+  requireDimensions(vectors: readonly Float32Array[]): void {
+    const other = this.misfit(vectors);
+    if (other === undefined) return;
+    const expected = this.#dimensions ?? vectors[0]?.length;
+    throw new Problem(
+      "bad_gateway",
+      `the embedder returned ${other.length} dimensions, but the index has ${expected}`,
+    );
   }
 
   put(slot: number, vector: Float32Array): void {
@@ -38,17 +57,11 @@ export class VectorMatrix {
     return vector;
   }
 
-  /** Remove the vectors of all slots but the first ones. */
-  cut(slots: number): void {
-    this.#blocks.length = Math.min(this.#blocks.length, Math.ceil(slots / BLOCK_SLOTS));
-    if (slots === 0) this.#dimensions = undefined;
-  }
-
   /**
-   * The dot product of `query` with each slot's vector, summed in float64 and in the order of the
-   * dimensions, as the contract requires. Fastest if slots are in ascending order.
+   * Returns a function for the dot product of `query` with the vector of each slot, summed in float64 and
+   * in the order of the dimensions, as the contract requires. Fastest if slots are in ascending order.
    */
-  dots(query: Float32Array, slots: readonly number[]): Float64Array {
+  dotsWith(query: Float32Array): (slots: readonly number[]) => Float64Array {
     // Without zeros, which add nothing: the feature hash of a question has about twenty other values.
     const offsets: number[] = [];
     const weights: number[] = [];
@@ -57,19 +70,21 @@ export class VectorMatrix {
       offsets.push(LANES * dimension);
       weights.push(weight);
     });
-    const sums = new Float64Array(slots.length);
     const laneSums = new Float64Array(LANES);
-    let current = -1;
-    slots.forEach((slot, place) => {
-      const lane = slot % LANES;
-      if (slot - lane !== current) {
-        current = slot - lane;
-        const block = this.#blocks[Math.floor(slot / BLOCK_SLOTS)]!;
-        sumLanes(block, this.#startOf(current), offsets, weights, laneSums);
-      }
-      sums[place] = laneSums[lane]!;
-    });
-    return sums;
+    return (slots) => {
+      const sums = new Float64Array(slots.length);
+      let current = -1;
+      slots.forEach((slot, place) => {
+        const lane = slot % LANES;
+        if (slot - lane !== current) {
+          current = slot - lane;
+          const block = this.#blocks[Math.floor(slot / BLOCK_SLOTS)]!;
+          sumLanes(block, this.#startOf(current), offsets, weights, laneSums);
+        }
+        sums[place] = laneSums[lane]!;
+      });
+      return sums;
+    };
   }
 
   /** Where the vector of a slot begins in its block. */

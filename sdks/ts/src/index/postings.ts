@@ -1,10 +1,14 @@
 /** Which chunks contain a token, and how often. */
 
 import { tokens } from "../text/tokens.js";
+import type { Pace } from "./pace.js";
 
 /** The parameters of bm25. */
 const K1 = 1.2;
 const B = 0.75;
+
+/** How many numbers of occurrences, two for each chunk, are looked at before the clock is. */
+const PIECE = 8192;
 
 /** The number of a slot that is dropped. */
 export const FREE = 0xffff_ffff;
@@ -50,20 +54,65 @@ export class Postings {
   }
 
   /**
-   * The bm25 of each slot, 0 without any of the terms, in the order of FTS5's arithmetic. Of `chunks`
-   * that are not gone, `textOf` returns the text; of others, undefined.
+   * What scores the slots by bm25, as the texts are now. Of `chunks` that are not gone, `textOf` returns
+   * the text; of others, undefined.
    */
-  scores(
+  scorer(
     terms: readonly string[],
     chunks: number,
     textOf: (slot: number) => string | undefined,
-  ): Float64Array {
-    const scores = new Float64Array(this.#lengths.length);
-    const mean = this.#total / chunks;
-    for (const term of terms) {
-      const list = this.#occurrences(tokens(term), textOf);
-      const idf = Math.log((chunks - list.chunks + 0.5) / (list.chunks + 0.5));
-      addScores(scores, list, idf > 0 ? idf : 1e-6, mean, this.#lengths);
+  ): Scorer {
+    const phrases = terms.map((term) => {
+      const phrase = tokens(term);
+      const lists = phrase.map((token) => this.#lists.get(token));
+      return { tokens: phrase, first: lists.includes(undefined) ? undefined : lists[0]?.now() };
+    });
+    return new Scorer(phrases, this.#lengths, this.#total / chunks, chunks, textOf);
+  }
+}
+
+/** The tokens of a term, and where the first of them occurs, if all do somewhere. */
+interface Phrase {
+  readonly tokens: readonly string[];
+  readonly first: OccurrencesNow | undefined;
+}
+
+/** Scores by bm25 in the order of FTS5's arithmetic. What is indexed meanwhile does not change them. */
+export class Scorer {
+  readonly #phrases: readonly Phrase[];
+  readonly #lengths: readonly number[];
+  readonly #size: number;
+  readonly #mean: number;
+  readonly #chunks: number;
+  readonly #textOf: (slot: number) => string | undefined;
+
+  constructor(
+    phrases: readonly Phrase[],
+    lengths: readonly number[],
+    mean: number,
+    chunks: number,
+    textOf: (slot: number) => string | undefined,
+  ) {
+    this.#phrases = phrases;
+    this.#lengths = lengths;
+    this.#size = lengths.length;
+    this.#mean = mean;
+    this.#chunks = chunks;
+    this.#textOf = textOf;
+  }
+
+  /** The score of each slot, 0 without any of the terms. */
+  async scores(pace: Pace): Promise<Float64Array> {
+    const scores = new Float64Array(this.#size);
+    for (const phrase of this.#phrases) {
+      const found = await this.#occurrences(phrase, pace);
+      if (found === undefined) continue;
+      const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
+      for (let start = 0; start < found.length; start += PIECE) {
+        if (pace.isOver) await pace.rest();
+        const end = Math.min(start + PIECE, found.length);
+        this.#add(scores, found.numbers, start, end, idf > 0 ? idf : 1e-6);
+      }
     }
     return scores;
   }
@@ -72,23 +121,34 @@ export class Postings {
    * Where a term occurs. One of several tokens is a phrase: it contains one of the few code points that
    * are letters or numbers for the contract, but not for the tokenizer.
    */
-  #occurrences(
-    phrase: readonly string[],
-    textOf: (slot: number) => string | undefined,
-  ): Occurrences {
+  async #occurrences({ tokens: phrase, first }: Phrase, pace: Pace) {
+    if (first === undefined || phrase.length === 1) return first;
     const found = new Occurrences();
-    const [first, ...others] = phrase.map((token) => this.#lists.get(token) ?? found);
-    if (first === undefined || others.length === 0) return first ?? found;
     for (let i = 0; i < first.length; i += 2) {
+      if (pace.isOver) await pace.rest();
       const slot = first.numbers[i]!;
-      const text = tokens(textOf(slot) ?? "");
+      const text = tokens(this.#textOf(slot) ?? "");
       text.forEach((_, start) => {
         if (phrase.every((token, i) => text[start + i] === token)) found.count(slot);
       });
     }
-    return found;
+    return found.now();
+  }
+
+  #add(scores: Float64Array, numbers: Uint32Array, start: number, end: number, idf: number): void {
+    const lengths = this.#lengths;
+    const mean = this.#mean;
+    for (let i = start; i < end; i += 2) {
+      const slot = numbers[i]!;
+      const count = numbers[i + 1]!;
+      const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
+      scores[slot]! += idf * ((count * (K1 + 1)) / (count + norm));
+    }
   }
 }
+
+/** Occurrences that later ones do not change. */
+type OccurrencesNow = Readonly<Pick<Occurrences, "numbers" | "length" | "chunks">>;
 
 /** The chunks with a token; those that are gone stay until they are dropped. */
 class Occurrences {
@@ -108,6 +168,12 @@ class Occurrences {
     this.numbers[this.length - 1]!++;
   }
 
+  now(): OccurrencesNow {
+    const { numbers, length, chunks } = this;
+    return { numbers, length, chunks };
+  }
+
+  /** Give each slot its new number, or drop it if that is `FREE`. */
   renumber(numbers: Uint32Array): void {
     const old = this.numbers.subarray(0, this.length);
     this.numbers = new Uint32Array(2 * this.chunks);
@@ -126,20 +192,5 @@ class Occurrences {
     }
     this.numbers[this.length++] = slot;
     this.numbers[this.length++] = count;
-  }
-}
-
-function addScores(
-  scores: Float64Array,
-  { numbers, length }: Occurrences,
-  idf: number,
-  mean: number,
-  lengths: readonly number[],
-): void {
-  for (let i = 0; i < length; i += 2) {
-    const slot = numbers[i]!;
-    const count = numbers[i + 1]!;
-    const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
-    scores[slot]! += idf * ((count * (K1 + 1)) / (count + norm));
   }
 }

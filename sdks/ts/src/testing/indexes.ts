@@ -14,13 +14,15 @@ export async function indexed(path: string, ...chunks: string[]): Promise<Indexe
 }
 
 /** The paths of a keyword search. */
-export function found(index: Index, query: string): string[] {
-  return index.keyword(query, undefined, 1000).map(({ slot }) => index.chunk(slot).path);
+export async function found(index: Index, query: string): Promise<string[]> {
+  const search = index.search(query);
+  return (await search.keyword(1000)).map(({ slot }) => search.chunk(slot).path);
 }
 
 /** The path of the best chunk by its vector. */
 export async function best(index: Index, query: string): Promise<string | undefined> {
   const [vector = Float32Array.of()] = await embedder.embed([query]);
-  const [hit] = index.semantic(vector, undefined, 1, "cosine");
-  return hit && index.chunk(hit.slot).path;
+  const search = index.search(query);
+  const [hit] = await search.semantic(vector, 1, "cosine");
+  return hit && search.chunk(hit.slot).path;
 }
