@@ -21,6 +21,7 @@ export class Postings {
   #lengths: number[] = [];
   /** The number of tokens in all chunks. */
   #total = 0;
+  readonly #buffer = new ScoreBuffer();
 
   /** Add the text of the next slot. */
   add(text: string): void {
@@ -67,7 +68,25 @@ export class Postings {
       const lists = phrase.map((token) => this.#lists.get(token));
       return { tokens: phrase, first: lists.includes(undefined) ? undefined : lists[0]?.now() };
     });
-    return new Scorer(phrases, this.#lengths, this.#total / chunks, chunks, textOf);
+    const mean = this.#total / chunks;
+    return new Scorer(phrases, this.#lengths, mean, chunks, textOf, this.#buffer);
+  }
+}
+
+/** Keeps an array for the next search: a new one for each has the garbage collector take half of the time. */
+class ScoreBuffer {
+  #spare: Float64Array = new Float64Array();
+
+  /** An array of zeros, at least `size`. */
+  take(size: number): Float64Array {
+    const spare = this.#spare;
+    this.#spare = new Float64Array();
+    return spare.length < size ? new Float64Array(size) : spare.fill(0);
+  }
+
+  /** Keep an array that is no longer used. */
+  give(scores: Float64Array): void {
+    this.#spare = scores;
   }
 }
 
@@ -85,6 +104,7 @@ export class Scorer {
   readonly #mean: number;
   readonly #chunks: number;
   readonly #textOf: (slot: number) => string | undefined;
+  readonly #buffer: ScoreBuffer;
 
   constructor(
     phrases: readonly Phrase[],
@@ -92,6 +112,7 @@ export class Scorer {
     mean: number,
     chunks: number,
     textOf: (slot: number) => string | undefined,
+    buffer: ScoreBuffer,
   ) {
     this.#phrases = phrases;
     this.#lengths = lengths;
@@ -99,11 +120,12 @@ export class Scorer {
     this.#mean = mean;
     this.#chunks = chunks;
     this.#textOf = textOf;
+    this.#buffer = buffer;
   }
 
-  /** The score of each slot, 0 without any of the terms. */
+  /** The score of each slot, 0 without any of the terms; to be released when no longer used. */
   async scores(pace: Pace): Promise<Float64Array> {
-    const scores = new Float64Array(this.#size);
+    const scores = this.#buffer.take(this.#size);
     for (const phrase of this.#phrases) {
       const found = await this.#occurrences(phrase, pace);
       if (found === undefined) continue;
@@ -115,6 +137,10 @@ export class Scorer {
       }
     }
     return scores;
+  }
+
+  release(scores: Float64Array): void {
+    this.#buffer.give(scores);
   }
 
   /**

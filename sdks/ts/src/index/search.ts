@@ -69,6 +69,7 @@ export class Search {
         if (score !== 0 && this.#isAllowed(slot)) best.offer(slot, roundScore(score));
       }
     }
+    this.#scorer.release(scores);
     return best.sorted();
   }
 
@@ -87,10 +88,10 @@ export class Search {
       if (pace.isOver) await pace.rest();
       const slots = this.#allowedSlots(start, Math.min(start + PIECE, this.#size));
       const sums = dots(slots);
-      for (const [place, slot] of slots.entries()) {
+      slots.forEach((slot, place) => {
         const cosine = roundScore(sums[place] ?? 0);
         best.offer(slot, kernel === "cosine" ? cosine : inverseL2(cosine));
-      }
+      });
     }
     return best.sorted();
   }
