@@ -164,12 +164,10 @@ export class Index {
   #tidy(): void {
     if (this.#slots.length > 2 * this.#chunks + LEAST_WASTE) this.#compact();
     const log = this.#log;
-    if (log && (log.damaged || log.length > 2 * this.#documents.size + LEAST_WASTE)) {
-      try {
-        log.rewrite(this.#records());
-      } catch {
-        // A full disk must not fail a change that the log has: it stays as it is.
-      }
+    if (log === undefined || log.isRewriting) return;
+    if (log.damaged || log.length > 2 * this.#documents.size + LEAST_WASTE) {
+      // A full disk must not fail a change that the log has: it stays as it is.
+      log.rewrite(this.#records()).catch(() => undefined);
     }
   }
 
@@ -195,12 +193,21 @@ export class Index {
     this.#postings.renumber(numbers);
   }
 
-  *#records(): Generator<DocumentRecord> {
-    for (const { firstSlot, ...document } of this.#documents.values()) {
-      const slots = document.chunks.map((_, ordinal) => firstSlot + ordinal);
-      const hasVectors = this.#matrix.dimensions !== undefined;
-      yield { ...document, vectors: hasVectors ? slots.map((slot) => this.#matrix.at(slot)) : [] };
-    }
+  /** What the index has now. */
+  #records(): Iterable<DocumentRecord> {
+    const documents = [...this.#documents.values()];
+    return recordsOf(documents, this.#matrix);
+  }
+}
+
+function* recordsOf(
+  documents: readonly StoredDocument[],
+  matrix: VectorMatrix,
+): Generator<DocumentRecord> {
+  for (const { firstSlot, ...document } of documents) {
+    const slots = document.chunks.map((_, ordinal) => firstSlot + ordinal);
+    const hasVectors = matrix.dimensions !== undefined;
+    yield { ...document, vectors: hasVectors ? slots.map((slot) => matrix.at(slot)) : [] };
   }
 }
 

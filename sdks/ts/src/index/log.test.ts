@@ -1,13 +1,14 @@
 /** An index after damage, a full disk and many changes. */
 
 import assert from "node:assert/strict";
-import fs, { readFileSync, writeFileSync } from "node:fs";
+import fs, { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { beforeEach, test, type TestContext } from "node:test";
 
 import { temporaryFolder } from "../testing/daemon.js";
-import { best, found, indexed, openIndex } from "../testing/indexes.js";
+import { best, found, indexed, openIndex, slowDown } from "../testing/indexes.js";
+import { until } from "../testing/until.js";
 import { LEAST_WASTE } from "./index.js";
 import { removeLog } from "./log.js";
 
@@ -217,3 +218,23 @@ test("a log of mostly old records is rewritten, unless the disk is full", async 
   assert.equal(await best(again, "lion"), "b.md");
   again.close();
 });
+
+for (const change of ["changed", "closed"] as const) {
+  test(`an index may be ${change} while its log is rewritten`, async (t) => {
+    const whole = await filledLog();
+    whole.write("?", whole.lastIndexOf(MARK));
+    writeFileSync(file, whole);
+    slowDown(t);
+    const index = await openIndex(file);
+    assert.ok(existsSync(`${file}.new`));
+    index.apply([await indexed("zebra.md", "zebra")], ["0", "1", "2"]);
+    if (change === "changed") await until(() => !existsSync(`${file}.new`));
+    index.close();
+    assert.ok(!existsSync(`${file}.new`));
+    assert.equal(readFileSync(file).length < whole.length, change === "changed");
+    const again = await openIndex(file);
+    assert.equal(again.counts().documents, DOCUMENTS - 3);
+    assert.deepEqual(await found(again, "zebra"), ["zebra.md"]);
+    again.close();
+  });
+}

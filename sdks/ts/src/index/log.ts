@@ -14,6 +14,7 @@ import {
 import { crc32 } from "node:zlib";
 
 import type { Filterable } from "./filter.js";
+import { Pace } from "./pace.js";
 
 const { O_CREAT, O_RDWR } = constants;
 
@@ -61,6 +62,9 @@ export class Log {
   #size = 0;
   #records = 0;
   #damaged = false;
+  /** The log that is to replace this one, and what it lacks of the changes since it was begun. */
+  #fresh: Log | undefined;
+  #missing: LogRecord[] = [];
 
   /** Open the log of vectors of `embedder`, or begin one, also in place of one of another format. */
   constructor(file: string, embedder: string) {
@@ -83,6 +87,7 @@ export class Log {
   }
 
   close(): void {
+    this.#discardFresh();
     closeSync(this.#descriptor);
   }
 
@@ -107,6 +112,7 @@ export class Log {
   append(records: readonly LogRecord[]): void {
     this.#write(Buffer.concat(records.flatMap(encode)));
     this.#records += records.length;
+    if (this.#fresh !== undefined) this.#missing.push(...records);
   }
 
   /** The number of records. */
@@ -119,26 +125,50 @@ export class Log {
     return this.#damaged;
   }
 
-  /** Replace the file by one with these records, or leave it as it is and throw. */
-  rewrite(records: Iterable<DocumentRecord>): void {
+  get isRewriting(): boolean {
+    return this.#fresh !== undefined;
+  }
+
+  /**
+   * Replace the file by one with these records, while other requests are served, or leave it as it is and
+   * throw. Changes are appended to both; closing the log ends it.
+   */
+  async rewrite(records: Iterable<DocumentRecord>): Promise<void> {
     // If this fails, as many changes as before make the next attempt.
     this.#records = 0;
     this.#damaged = false;
-    const file = freshOf(this.#file);
-    rmSync(file, { force: true });
-    const fresh = new Log(file, this.#embedder);
+    rmSync(freshOf(this.#file), { force: true });
+    const fresh = new Log(freshOf(this.#file), this.#embedder);
+    this.#fresh = fresh;
     try {
-      for (const record of records) fresh.append([record]);
-      renameSync(file, this.#file);
+      const pace = new Pace();
+      for (const record of records) {
+        fresh.append([record]);
+        if (pace.isOver) await pace.rest();
+        // Closed meanwhile.
+        if (this.#fresh !== fresh) return;
+      }
+      fresh.append(this.#missing);
+      renameSync(fresh.#file, this.#file);
     } catch (error) {
-      fresh.close();
-      rmSync(file, { force: true });
+      this.#discardFresh();
       throw error;
     }
-    this.close();
+    this.#fresh = undefined;
+    this.#missing = [];
+    closeSync(this.#descriptor);
     this.#descriptor = fresh.#descriptor;
     this.#size = fresh.#size;
     this.#records = fresh.#records;
+  }
+
+  #discardFresh(): void {
+    const fresh = this.#fresh;
+    if (fresh === undefined) return;
+    this.#fresh = undefined;
+    this.#missing = [];
+    closeSync(fresh.#descriptor);
+    rmSync(fresh.#file, { force: true });
   }
 
   /** What is left of a write that fails is overwritten by the next one, or found to be damaged. */

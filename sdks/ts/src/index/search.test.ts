@@ -1,11 +1,11 @@
 /** Searches that take several turns of the event loop. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 import { FeatureHash } from "../embed/featureHash.js";
-import { indexed, openIndex } from "../testing/indexes.js";
+import { indexed, openIndex, slowDown } from "../testing/indexes.js";
 import { type Index, LEAST_WASTE } from "./index.js";
 import type { Search } from "./search.js";
 
@@ -19,12 +19,6 @@ async function filledIndex(): Promise<Index> {
   const paths = Array.from({ length: DOCUMENTS }, (_, n) => `${n}.md`);
   index.apply(await Promise.all(paths.map((path) => indexed(path, "zebra lion"))));
   return index;
-}
-
-/** Let every piece of work take a second. */
-function slowDown(t: TestContext): void {
-  let now = 0;
-  t.mock.method(performance, "now", () => (now += 1000));
 }
 
 async function countTurns(signal: AbortSignal): Promise<number> {

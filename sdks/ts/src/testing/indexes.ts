@@ -1,3 +1,5 @@
+import type { TestContext } from "node:test";
+
 import { FeatureHash } from "../embed/featureHash.js";
 import { Index, type IndexedDocument } from "../index/index.js";
 
@@ -25,4 +27,10 @@ export async function best(index: Index, query: string): Promise<string | undefi
   const search = index.search(query);
   const [hit] = await search.semantic(vector, 1, "cosine");
   return hit && search.chunk(hit.slot).path;
+}
+
+/** Let every piece of work take a second, so that others get their turn after it. */
+export function slowDown(t: TestContext): void {
+  let now = 0;
+  t.mock.method(performance, "now", () => (now += 1000));
 }
