@@ -218,7 +218,7 @@ async def test_client_disconnect_during_retrieval_cancels_the_upstream_request(
         await _fill(server)
         await server.script({"kind": "embeddings", "reply": {"fault": "hang"}})
         asking = asyncio.create_task(
-            server.daemon.post("/v1/brains/b/ask", json={"question": "lamp?"})
+            server.daemon.post("/v1/brains/b/ask", json={"question": "lamp?", "mode": "hybrid"})
         )
         await _await_outcomes(server, "embeddings", ["open"])
         asking.cancel()

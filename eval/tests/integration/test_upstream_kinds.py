@@ -77,7 +77,7 @@ def test_shell_s_services_are_called_only_with_upstream_real(
     memconform: Call, environment: dict[str, str], kind: str
 ) -> None:
     environment |= _ELSEWHERE
-    ended = memconform("run", *_PY, *_SMOKE, "--upstream", kind)
+    ended = memconform("run", *_PY, *_SMOKE, "--mode", "hybrid", "--upstream", kind)
     assert ended.code == 0, ended.err
     assert ended.result["provenance"]["settings"]["variables"] == {}
     assert ended.result["served_modes"] == {"hybrid": 4}

@@ -20,7 +20,17 @@ _LEAST_SECONDS = 60
 """What a healthy step never takes, however busy the machine: CI once took 8 s for an import."""
 _REASON = " short limit: "
 """After the sign of a comment, on the line or on the line before it."""
-_KEYWORDS = {"timeout", "timeout_s", "deadline_s", "ready_s", "first", "gap", "total", "connect"}
+_KEYWORDS = {
+    "timeout",
+    "timeout_s",
+    "deadline_s",
+    "ready_s",
+    "seconds",
+    "first",
+    "gap",
+    "total",
+    "connect",
+}
 _CALLS = {"timeout": 0, "wait_for": 1, "wait": 0, "join": 0, "settimeout": 0, "time_limit": 0}
 """Functions that take a limit, and its position."""
 _NO_LIMITS = {"FloorResult", "_tally", "add_task"}
@@ -238,6 +248,7 @@ _DEPENDENT = {
         "asyncio.timeout(30)",
         "asyncio.wait_for(task, 2.5)",
         "opened(deadline_s=8)",
+        "search(seconds=0.2)",
         "Timeouts(total=60, first=0.6)",
         "LIMIT = 1.5\nclient(first=LIMIT)",
         "run('--llm-timeout', '8')",
