@@ -46,8 +46,8 @@ export class Brain {
     const lock = lockFile(paths.lock);
     let index: Index;
     try {
-      // If another TypeScript daemon owns the index file, this one builds its own in memory.
-      const file = lock === undefined ? ":memory:" : paths.index;
+      // If another TypeScript daemon has locked the log, this one builds its index in memory alone.
+      const file = lock && paths.index;
       index = await Index.open(file, embedder?.name ?? "none", signal);
     } catch (error) {
       lock?.release();

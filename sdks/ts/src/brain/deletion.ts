@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { lockFile } from "../files/lock.js";
 import type { Staging } from "../files/staging.js";
 import { statusOf } from "../files/tree.js";
-import { removeDatabase } from "../index/file.js";
+import { removeLog } from "../index/log.js";
 import type { BrainPaths } from "./layout.js";
 
 /**
@@ -35,6 +35,6 @@ export function removeLeftovers({ sidecars, description }: BrainPaths, trash: st
 /** Remove the index of a closed brain, unless it belongs to another daemon. */
 export function removeIndex({ index, lock }: BrainPaths): void {
   const indexLock = lockFile(lock);
-  if (indexLock !== undefined) removeDatabase(index);
+  if (indexLock !== undefined) removeLog(index);
   indexLock?.release();
 }

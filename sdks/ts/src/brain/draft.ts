@@ -131,8 +131,9 @@ export class Draft {
 
   /** Whether anything is below `path`, even a link: the daemon removes only its own documents. */
   #isFolder(path: string): boolean {
+    const prefix = `${path}/`;
     for (const [changed, document] of this.#documentsByPath) {
-      if (document !== undefined && changed.startsWith(`${path}/`)) return true;
+      if (document !== undefined && changed.startsWith(prefix)) return true;
     }
     for (const [file] of this.#snapshot.documents.below(path)) {
       if (!this.#documentsByPath.has(file)) return true;

@@ -3,7 +3,7 @@
 import { accessSync, constants, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-const INDEX_SUFFIX = ".sqlite";
+const INDEX_SUFFIX = ".log";
 
 /** The files and folders of one brain. */
 export interface BrainPaths {

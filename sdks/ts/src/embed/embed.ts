@@ -19,5 +19,8 @@ export function normalize(values: readonly number[]): Float32Array {
   let squares = 0;
   for (const value of values) squares += value * value;
   const norm = Math.sqrt(squares);
-  return Float32Array.from(values, (value) => (norm === 0 ? 0 : value / norm));
+  const vector = new Float32Array(values.length);
+  // Not `Float32Array.from`, which takes ten times as long for a function.
+  if (norm > 0) values.forEach((value, i) => (vector[i] = value / norm));
+  return vector;
 }

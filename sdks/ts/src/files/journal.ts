@@ -25,15 +25,16 @@ const name = z
   .string()
   .refine((file) => isName(file) && file !== NAME && !file.includes("/") && !file.includes("\0"));
 
-/** A step: a file is put at, or removed from, a path; `old` is what was there. */
-const STEP = z.union([
-  z.strictObject({ put: target, new: name, old: name }),
-  z.strictObject({ remove: target, old: name }),
-]);
+const PUT = z.strictObject({ put: target, new: name, old: name });
+const REMOVE = z.strictObject({ remove: target, old: name });
 
+/** A step: a file is put at, or removed from, a path; `old` is what was there. */
+const STEP = z.union([PUT, REMOVE]);
+
+export type PutStep = z.infer<typeof PUT>;
 export type Step = z.infer<typeof STEP>;
 
-/** Records each step before it is taken; undoing a step that was not taken does no harm. */
+/** Records steps before they are taken; undoing a step that was not taken does no harm. */
 export class Journal {
   readonly steps: Step[] = [];
   readonly #change: string;
@@ -44,11 +45,11 @@ export class Journal {
     this.#file = openSync(join(change, NAME), "ax");
   }
 
-  record(step: Step): void {
-    const line = Buffer.from(`${JSON.stringify(step)}\n`);
-    if (writeSync(this.#file, line) !== line.length)
+  record(steps: readonly Step[]): void {
+    const lines = Buffer.from(steps.map((step) => `${JSON.stringify(step)}\n`).join(""));
+    if (writeSync(this.#file, lines) !== lines.length)
       throw new Error("the journal cannot be written");
-    this.steps.push(step);
+    this.steps.push(...steps);
   }
 
   /** Remove the journal: from then on nobody undoes the change. */

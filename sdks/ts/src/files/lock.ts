@@ -5,7 +5,8 @@ import { resolve } from "node:path";
 
 import { DatabaseSync } from "@photostructure/sqlite";
 
-import { isBusy, isDamage } from "../index/sqlite.js";
+const SQLITE_BUSY = 5;
+const SQLITE_NOTADB = 26;
 
 /** A lock that is held until it is released or the process ends, however it ends. */
 export interface Lock {
@@ -13,16 +14,16 @@ export interface Lock {
 }
 
 /**
- * Acquire the lock, after blocking for at most `waitMs`; undefined if another daemon holds it. Node has no flock, but SQLite locks its files
- * with the operating system's locks, which end with the process, so an exclusive transaction on an
- * empty database serves as one. It is not the index file itself, because a damaged index is removed
- * and rebuilt, and the lock must outlast that.
+ * Acquire the lock, after blocking for at most `waitMs`; undefined if another daemon holds it. Node has
+ * no locks on files, but SQLite locks its files with the operating system's, which end with the process,
+ * so an exclusive transaction on an empty database serves as one. It is not the log of an index, which
+ * is replaced when it is rewritten.
  */
 export function lockFile(file: string, waitMs = 0): Lock | undefined {
   try {
     return attempt(file, waitMs);
   } catch (error) {
-    if (!isDamage(error)) throw error;
+    if (resultCode(error) !== SQLITE_NOTADB) throw error;
     // A damaged lock file is held by nobody, and it holds no data.
     rmSync(file);
     return attempt(file, waitMs);
@@ -37,7 +38,7 @@ function attempt(file: string, waitMs: number): Lock | undefined {
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    if (isBusy(error)) return undefined;
+    if (resultCode(error) === SQLITE_BUSY) return undefined;
     throw error;
   }
   return {
@@ -45,4 +46,10 @@ function attempt(file: string, waitMs: number): Lock | undefined {
       database.close();
     },
   };
+}
+
+/** SQLite's primary result code, without the extended bits. */
+function resultCode(error: unknown): number | undefined {
+  const isCoded = error instanceof Error && "errcode" in error && typeof error.errcode === "number";
+  return isCoded ? (error.errcode as number) & 0xff : undefined;
 }

@@ -27,6 +27,11 @@ export function isHidden(path: string): boolean {
   return baseName(path).startsWith("_");
 }
 
+/** The folder that `path` is in; the empty path is the tree itself. */
+export function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
+
 /** The folders above `path`, nearest first. */
 export function* parents(path: string): Generator<string> {
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {

@@ -11,51 +11,46 @@ import {
   readFileSync,
   type Stats,
 } from "node:fs";
-import { join } from "node:path";
-
-import { parents } from "./path.js";
+import { parentOf } from "./path.js";
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 export class Tree {
-  /** Folders known to exist and to be reached through no link. */
-  readonly #knownFolders: Set<string> | undefined;
+  /** What `status` returned, by path. */
+  readonly #known: Map<string, Stats | undefined> | undefined;
 
   constructor(
     readonly root: string,
-    knownFolders?: Set<string>,
+    known?: Map<string, Stats | undefined>,
   ) {
-    this.#knownFolders = knownFolders;
+    this.#known = known;
   }
 
   /**
-   * The same tree with a cache of folders, valid for one turn of the event loop in which nothing
-   * changes. Without it, listing a path a thousand folders deep takes half a million `lstat` calls.
+   * The same tree with a cache, valid for one turn of the event loop in which nothing changes. Without it,
+   * listing a path a thousand folders deep takes half a million `lstat` calls.
    */
   cached(): Tree {
-    return new Tree(this.root, new Set());
+    return new Tree(this.root, new Map());
   }
 
   /** The absolute location of `path`; the empty path is the tree itself. */
   at(path: string): string {
-    return join(this.root, path);
+    // Not `join`, which looks at each character: paths are canonical.
+    return path === "" ? this.root : `${this.root}/${path}`;
   }
 
   /** The `lstat` of an entry; undefined if it is missing or reached through a link. */
   status(path: string): Stats | undefined {
-    const folders: string[] = [];
-    // The root comes last: nothing is below a link.
-    for (const parent of [...parents(path), ""]) {
-      if (this.#knownFolders?.has(parent)) break;
-      if (!statusOf(this.at(parent))?.isDirectory()) return undefined;
-      folders.push(parent);
-    }
-    for (const parent of folders) this.#knownFolders?.add(parent);
-    return statusOf(this.at(path));
+    if (this.#known?.has(path)) return this.#known.get(path);
+    const isReachable = path === "" || this.isFolder(parentOf(path));
+    const status = isReachable ? statusOf(this.at(path)) : undefined;
+    this.#known?.set(path, status);
+    return status;
   }
 
   isFolder(path: string): boolean {
-    return this.#knownFolders?.has(path) === true || this.status(path)?.isDirectory() === true;
+    return this.status(path)?.isDirectory() === true;
   }
 
   /** The status of a regular file; undefined for anything else. */

@@ -10,7 +10,7 @@ function dot(a: Float32Array, b: Float32Array): number {
 
 test("dot products are summed in the order of the dimensions", () => {
   for (const dimensions of [1, 3, 384]) {
-    const vectors = Array.from({ length: 11 }, () =>
+    const vectors = Array.from({ length: 300 }, () =>
       Float32Array.from({ length: dimensions }, () => Math.random() - 0.5),
     );
     const matrix = new VectorMatrix();
@@ -19,9 +19,9 @@ test("dot products are summed in the order of the dimensions", () => {
       i % 3 === 1 ? 0 : Math.random(),
     );
     for (let count = 0; count <= 11; count++) {
-      const slots = [3, 1, 4, 10, 5, 9, 2, 6, 8, 7, 0].slice(0, count);
+      const slots = [3, 1, 4, 10, 255, 256, 299, 5, 9, 2, 6].slice(0, count);
       const expected = slots.map((slot) => dot(query, vectors[slot] ?? new Float32Array(0)));
-      assert.deepEqual([...matrix.dots(query, slots)], expected);
+      assert.deepEqual([...matrix.dotsWith(query)(slots)], expected);
     }
   }
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { sharedVectors } from "../testing/vectors.js";
-import { cutoffScore, inverseL2, roundScore } from "./rank.js";
+import { BestHits, type Hit, inverseL2, roundScore } from "./rank.js";
 
 const vectors = sharedVectors("fusion") as {
   rounding: { score: number; rounded: number }[];
@@ -21,20 +21,23 @@ for (const { cosine, "inverse-l2": expected } of vectors.kernel) {
   });
 }
 
-test("the cutoff equals that of the sorted scores", () => {
+const byScore = (a: Hit, b: Hit) => b.score - a.score || a.slot - b.slot;
+
+function best(scores: readonly number[], limit: number): Hit[] {
+  const hits = new BestHits(limit, byScore);
+  for (const [slot, score] of scores.entries()) hits.offer(slot, score);
+  return hits.sorted();
+}
+
+test("the best hits are the first of all in order", () => {
   for (let size = 0; size < 120; size++) {
-    const scores = Float64Array.from({ length: size }, (_, i) => ((i * 7919) % 83) / 8 - 5);
-    for (const limit of [1, 2, 10, 50, 200]) {
-      const sorted = scores.toSorted();
-      const expected = size > limit ? sorted[size - limit] : -Infinity;
-      assert.equal(cutoffScore(scores, limit), expected, `${limit} of ${size}`);
+    const rising = Array.from({ length: size }, (_, i) => i);
+    const mixed = rising.map((i) => ((i * 7919) % 83) / 8 - 5);
+    for (const scores of [mixed, rising, rising.toReversed(), mixed.map(() => 3)]) {
+      const sorted = scores.map((score, slot) => ({ slot, score })).sort(byScore);
+      for (const limit of [1, 2, 10, 50, 200]) {
+        assert.deepEqual(best(scores, limit), sorted.slice(0, limit), `${limit} of ${size}`);
+      }
     }
   }
-});
-
-test("ascending, descending and equal scores have a cutoff", () => {
-  const rising = Float64Array.from({ length: 1000 }, (_, i) => i);
-  assert.equal(cutoffScore(rising, 10), 990);
-  assert.equal(cutoffScore(rising.toReversed(), 10), 990);
-  assert.equal(cutoffScore(new Float64Array(1000).fill(3), 10), 3);
 });

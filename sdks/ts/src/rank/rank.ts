@@ -29,28 +29,67 @@ export function inverseL2(cosine: number): number {
   return roundScore(1 / (1 + Math.sqrt(Math.max(0, 2 - 2 * cosine))));
 }
 
-/**
- * The score of the last of the best `limit` (at least 1) scores: lower scores are not among them, and
- * ties may be. Few scores enter the list once it holds good ones, so 100,000 scores take a fraction of
- * the time needed to sort them.
- */
-export function cutoffScore(scores: Float64Array, limit: number): number {
-  if (scores.length <= limit) return -Infinity;
-  const best = scores.slice(0, limit).sort();
-  let least = best[0] ?? -Infinity;
-  for (let i = limit; i < scores.length; i++) {
-    const score = scores[i] ?? -Infinity;
-    if (score <= least) continue;
-    let place = 1;
-    let end = limit;
-    while (place < end) {
-      const middle = (place + end) >> 1;
-      if ((best[middle] ?? Infinity) < score) place = middle + 1;
-      else end = middle;
-    }
-    best.copyWithin(0, 1, place);
-    best[place - 1] = score;
-    least = best[0] ?? -Infinity;
+/** The best of many hits. What is worse than all of them costs one comparison; there is no list of all. */
+export class BestHits {
+  readonly #limit: number;
+  readonly #compare: (a: Hit, b: Hit) => number;
+  /** A heap: each hit is better than the two after twice its place, so the worst is first. */
+  readonly #heap: Hit[] = [];
+
+  /** @param limit At least 1. */
+  constructor(limit: number, compare: (a: Hit, b: Hit) => number) {
+    this.#limit = limit;
+    this.#compare = compare;
   }
-  return least;
+
+  offer(slot: number, score: number): void {
+    const heap = this.#heap;
+    if (heap.length < this.#limit) {
+      this.#rise({ slot, score });
+      return;
+    }
+    const [worst] = heap;
+    if (worst === undefined || score < worst.score) return;
+    const hit = { slot, score };
+    if (this.#compare(hit, worst) < 0) this.#sink(hit);
+  }
+
+  /** Best first. */
+  sorted(): Hit[] {
+    return this.#heap.toSorted(this.#compare);
+  }
+
+  /** Add a hit. */
+  #rise(hit: Hit): void {
+    const heap = this.#heap;
+    let place = heap.length;
+    while (place > 0) {
+      const above = (place - 1) >> 1;
+      const parent = heap[above];
+      if (parent === undefined || this.#compare(parent, hit) > 0) break;
+      heap[place] = parent;
+      place = above;
+    }
+    heap[place] = hit;
+  }
+
+  /** Replace the worst hit. */
+  #sink(hit: Hit): void {
+    const heap = this.#heap;
+    let place = 0;
+    for (;;) {
+      let below = 2 * place + 1;
+      let child = heap[below];
+      if (child === undefined) break;
+      const other = heap[below + 1];
+      if (other !== undefined && this.#compare(other, child) > 0) {
+        child = other;
+        below++;
+      }
+      if (this.#compare(hit, child) > 0) break;
+      heap[place] = child;
+      place = below;
+    }
+    heap[place] = hit;
+  }
 }

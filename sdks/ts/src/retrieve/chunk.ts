@@ -1,7 +1,7 @@
 /** Search results as clients see them. */
 
 import { documentIdOf } from "../chunk.js";
-import type { Index } from "../index/index.js";
+import type { Search } from "../index/search.js";
 import type { Hit } from "../rank/rank.js";
 import { compareUtf8 } from "../text/order.js";
 
@@ -15,9 +15,9 @@ export interface Chunk {
   metadata?: Record<string, unknown>;
 }
 
-export function chunksOf(index: Index, hits: Hit[]): Chunk[] {
+export function chunksOf(search: Search, hits: Hit[]): Chunk[] {
   return hits.map(({ slot, score }) => {
-    const { path, ordinal, text, title, metadata } = index.chunk(slot);
+    const { path, ordinal, text, title, metadata } = search.chunk(slot);
     const documentId = documentIdOf(path);
     return {
       chunkId: `${documentId}#${ordinal}`,

@@ -3,7 +3,7 @@
 import type { Brain } from "../brain/brain.js";
 import type { Embedder } from "../embed/embed.js";
 import { documentFilter, type Filters } from "../index/filter.js";
-import type { DocumentFilter, Index } from "../index/index.js";
+import type { Search } from "../index/search.js";
 import { epochSeconds } from "../moment.js";
 import { Problem } from "../problem.js";
 import { byDate } from "../rank/dates.js";
@@ -88,21 +88,22 @@ export class Retriever {
     const allows = documentFilter(filters);
     const { embedder } = brain;
     if (plan.mode === "bm25" || embedder === undefined) {
-      return chunksOf(brain.index, brain.index.keyword(query, allows, plan.topK));
+      const search = brain.index.search(query, allows);
+      return chunksOf(search, await search.keyword(plan.topK, signal));
     }
     const vector = await embedQuery(embedder, this.#queryPrefix + query, signal);
-    // Read after the wait: the brain may have been deleted meanwhile.
-    const { index } = brain;
+    // Begun after the wait: the brain may have been deleted meanwhile.
+    const search = brain.index.search(query, allows);
     if (plan.mode === "semantic") {
-      return chunksOf(index, index.semantic(vector, allows, plan.topK, plan.kernel));
+      return chunksOf(search, await search.semantic(vector, plan.topK, plan.kernel, signal));
     }
-    const fused = hybrid(index, query, vector, allows, plan);
+    const fused = await hybrid(search, vector, plan, signal);
     if (plan.mode === "hybrid" || this.#reranker === undefined) {
-      return chunksOf(index, fused.slice(0, plan.topK));
+      return chunksOf(search, fused.slice(0, plan.topK));
     }
-    const head = chunksOf(index, fused.slice(0, plan.rerankTopN));
+    const head = chunksOf(search, fused.slice(0, plan.rerankTopN));
     const rest = fused.slice(plan.rerankTopN);
-    const tail = chunksOf(index, rest.slice(0, Math.max(0, plan.topK - head.length)));
+    const tail = chunksOf(search, rest.slice(0, Math.max(0, plan.topK - head.length)));
     return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
   }
 }
@@ -117,27 +118,26 @@ async function embedQuery(
   return vector;
 }
 
-function hybrid(
-  index: Index,
-  query: string,
+async function hybrid(
+  search: Search,
   vector: Float32Array,
-  allows: DocumentFilter,
   plan: Plan,
-): Hit[] {
-  const keyword = index.keyword(query, allows, plan.pool);
-  const semantic = index.semantic(vector, allows, plan.pool, plan.kernel);
+  signal: AbortSignal,
+): Promise<Hit[]> {
+  const keyword = await search.keyword(plan.pool, signal);
+  const semantic = await search.semantic(vector, plan.pool, plan.kernel, signal);
   const fused =
     plan.fusion === "rrf"
       ? fuseReciprocal(keyword, semantic, plan.rrfK)
       : fuseMinMax(keyword, semantic, plan.alpha);
   const { recency, temporal } = plan;
-  const hits = recency || temporal ? byDate(fused, (slot) => dateOf(index, slot), plan) : fused;
-  return hits.sort(index.compare);
+  const hits = recency || temporal ? byDate(fused, (slot) => dateOf(search, slot), plan) : fused;
+  return hits.sort(search.compare);
 }
 
 /** The date of a slot's document in seconds from 1970, if `metadata.date` is one. */
-function dateOf(index: Index, slot: number): number | undefined {
-  const { date } = index.chunk(slot).metadata;
+function dateOf(search: Search, slot: number): number | undefined {
+  const { date } = search.chunk(slot).metadata;
   return typeof date === "string" ? epochSeconds(date) : undefined;
 }
 

@@ -1,0 +1,135 @@
+/** One search of an index. */
+
+import { BestHits, type Hit, inverseL2, type Kernel, roundScore } from "../rank/rank.js";
+import { compareUtf8 } from "../text/order.js";
+import { parseExactly } from "../wire/exactJson.js";
+import type { DocumentFilter } from "./filter.js";
+import type { DocumentRecord } from "./log.js";
+import type { VectorMatrix } from "./matrix.js";
+import { Pace } from "./pace.js";
+import type { Scorer } from "./postings.js";
+
+/** How many slots are looked at before the clock is. */
+const PIECE = 1024;
+
+export interface StoredDocument extends Omit<DocumentRecord, "vectors"> {
+  /** The slot of the first chunk; the others follow. */
+  readonly firstSlot: number;
+}
+
+/** The document of the chunk in each slot; undefined if it is gone. */
+export type Slots = readonly (StoredDocument | undefined)[];
+
+export interface StoredChunk {
+  path: string;
+  ordinal: number;
+  text: string;
+  title: string | undefined;
+  metadata: Record<string, unknown>;
+}
+
+/**
+ * Sees the index as it was when the search began, so that it can give other requests their turn: what
+ * they change replaces what a search has, or is behind it.
+ */
+export class Search {
+  readonly #slots: Slots;
+  readonly #size: number;
+  readonly #allows: DocumentFilter | undefined;
+  readonly #scorer: Scorer;
+  readonly #matrix: VectorMatrix;
+
+  constructor(
+    slots: Slots,
+    allows: DocumentFilter | undefined,
+    scorer: Scorer,
+    matrix: VectorMatrix,
+  ) {
+    this.#slots = slots;
+    this.#size = slots.length;
+    this.#allows = allows;
+    this.#scorer = scorer;
+    this.#matrix = matrix;
+  }
+
+  /**
+   * The best `limit` chunks by bm25, with the statistics of the whole brain.
+   *
+   * @throws The reason of `signal`, as `semantic` does.
+   */
+  async keyword(limit: number, signal?: AbortSignal): Promise<Hit[]> {
+    const pace = new Pace(signal);
+    const scores = await this.#scorer.scores(pace);
+    const best = new BestHits(limit, this.compare);
+    for (let start = 0; start < this.#size; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const end = Math.min(start + PIECE, this.#size);
+      for (let slot = start; slot < end; slot++) {
+        const score = scores[slot] ?? 0;
+        if (score !== 0 && this.#isAllowed(slot)) best.offer(slot, roundScore(score));
+      }
+    }
+    this.#scorer.release(scores);
+    return best.sorted();
+  }
+
+  /** The best `limit` chunks by `kernel`, an exact search over all chunks that the filter allows. */
+  async semantic(
+    vector: Float32Array,
+    limit: number,
+    kernel: Kernel,
+    signal?: AbortSignal,
+  ): Promise<Hit[]> {
+    this.#matrix.requireDimensions([vector]);
+    const pace = new Pace(signal);
+    const dots = this.#matrix.dotsWith(vector);
+    const best = new BestHits(limit, this.compare);
+    for (let start = 0; start < this.#size; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const slots = this.#allowedSlots(start, Math.min(start + PIECE, this.#size));
+      const sums = dots(slots);
+      slots.forEach((slot, place) => {
+        const cosine = roundScore(sums[place] ?? 0);
+        best.offer(slot, kernel === "cosine" ? cosine : inverseL2(cosine));
+      });
+    }
+    return best.sorted();
+  }
+
+  /** The ranking order: best score, then path by its UTF-8 bytes, then ordinal. */
+  readonly compare = (a: Hit, b: Hit): number => {
+    if (a.score !== b.score) return b.score - a.score;
+    // The slots of a document are in the order of its chunks.
+    return compareUtf8(this.#at(a.slot).path, this.#at(b.slot).path) || a.slot - b.slot;
+  };
+
+  chunk(slot: number): StoredChunk {
+    const { path, firstSlot, chunks, title, metadata } = this.#at(slot);
+    const ordinal = slot - firstSlot;
+    return {
+      path,
+      ordinal,
+      text: chunks[ordinal] ?? "",
+      title,
+      metadata: parseExactly(metadata) as Record<string, unknown>,
+    };
+  }
+
+  /** @throws RangeError if the slot is free. */
+  #at(slot: number): StoredDocument {
+    const document = this.#slots[slot];
+    if (document === undefined) throw new RangeError(`slot ${slot} holds no chunk`);
+    return document;
+  }
+
+  #isAllowed(slot: number): boolean {
+    const document = this.#slots[slot];
+    return document !== undefined && (this.#allows === undefined || this.#allows(document));
+  }
+
+  #allowedSlots(start: number, end: number): number[] {
+    const slots: number[] = [];
+    for (let slot = start; slot < end; slot++) if (this.#isAllowed(slot)) slots.push(slot);
+    return slots;
+  }
+}
