@@ -18,7 +18,7 @@ from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import extract
 from memoryd.retrieve.chunk import Chunk, notes_of
-from memoryd.text.stop_words import STOP_WORDS
+from memoryd.text.stop_words import STOP_WORDS, keywords
 from memoryd.text.terms import query_terms, terms
 from memoryd.text.tokens import tokens
 
@@ -97,7 +97,7 @@ def test_conversation(case: dict[str, Any]) -> None:
         assert all(_turn(chunk["metadata"]) is None for chunk in case["chunks"])
         return
     sessions, asked = Sessions(_session_chunks(case)), query_terms(case["query"])
-    counted = [term for term in asked if term not in STOP_WORDS] or asked
+    counted = keywords(asked)
     assert counted == case["terms"]
     of_term = {row["term"]: np.array(row["scores"], np.float64) for row in case["bm25"]}
     found = [(np.flatnonzero(of_term[term]), of_term[term]) for term in counted]

@@ -19,7 +19,7 @@ from memoryd.index.path_order import PathOrder
 from memoryd.index.postings import Postings
 from memoryd.index.sessions import SessionChunk, Sessions, Turn
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
-from memoryd.text.stop_words import STOP_WORDS
+from memoryd.text.stop_words import keywords
 from memoryd.text.terms import query_terms
 from memoryd.upstream import UpstreamError
 from memoryd.wire import exact_json
@@ -276,7 +276,7 @@ class Index:
         turns, slots = sessions.turns, sessions.slots
         if not len(slots):
             return []
-        times = Counter(term for term in asked if term not in STOP_WORDS) or Counter(asked)
+        times = Counter(keywords(asked))
         found = self._postings.term_scores(times, self._mask(), self._text)
         words = turns.words((sessions.places(at), times[term] * s) for term, at, s in found)
         wanted, vectors = self._allowed(filters)[slots], None

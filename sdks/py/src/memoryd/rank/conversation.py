@@ -14,7 +14,7 @@ _BEFORE, _AFTER = 0.7, 0.6
 _STEPS = 4
 _BESIDE = 0.5
 """What z of the chunks right before and right after counts for."""
-_VECTORS, _SPEAKER, _LENGTH = 1.4, 2.0, 2.0
+_VECTORS, _SPEAKER, _LENGTH, _REPLY = 1.4, 2.0, 2.0, 1.0
 _LONGEST = 300
 """Code points from which on a text gains nothing by its length."""
 _LEAST_DEVIATION = 1e-9
@@ -23,7 +23,7 @@ _LEAST_DEVIATION = 1e-9
 class Turns:
     """Chunks, session by session, in the order of each session. Immutable.
 
-    The weights were fitted to LoCoMo's turns and held down for LongMemEval's: docs/RETRIEVAL.md.
+    The weights were fitted by scripts/fit_conversation.py: docs/BENCH.md.
     """
 
     def __init__(self, sessions: Places, sizes: Places, asks: Flags) -> None:
@@ -34,7 +34,10 @@ class Turns:
         alone = first & (self._nearby(ones, -1) == 0)
         asked = np.where(first, 1.0, self._nearby(asks.astype(np.float64), 1))
         lengths = np.log(np.minimum(sizes, _LONGEST) / _LONGEST)
-        self._turn = np.where(alone, 0.0, _LENGTH * lengths + (asked - asks))
+        self.lengths: Scores = np.where(alone, 0.0, lengths)
+        """0 for a text of 300 code points or more, and less for a shorter one."""
+        self.replies: Scores = np.where(alone, 0.0, asked - asks)
+        """1 for what follows a question or begins a session, less 1 for a question."""
 
     def _nearby(self, values: Scores, steps: int) -> Scores:
         """The value of the chunk that many steps before each, or after it; 0 if there is none."""
@@ -77,5 +80,5 @@ class Turns:
 
     def scores(self, words: Scores, vectors: Scores | None, named: Flags) -> Scores:
         """The score of each chunk, not rounded; `named` are those whose speaker is named."""
-        total = words + _SPEAKER * named + self._turn
+        total = words + _SPEAKER * named + _LENGTH * self.lengths + _REPLY * self.replies
         return total if vectors is None else total + _VECTORS * vectors
