@@ -51,14 +51,23 @@ _DATES = (
 )
 _BENCHES = {
     "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--mode", "bm25"),
-    "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--mode", "bm25"),
+    "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--mode", "bm25,conversation"),
+    "locomo-turn-bge": (
+        *_LOCOMO,
+        "--level",
+        "turn",
+        *_ALL,
+        "--mode",
+        "hybrid,conversation",
+        *("--upstream", "scripted", "--embed-model", "bge-small-en-v1.5"),
+    ),
     "locomo-turn-minilm": (
         *_LOCOMO,
         "--level",
         "turn",
         *_ALL,
         "--mode",
-        "semantic,hybrid",
+        "semantic,hybrid,conversation",
         *_MINILM,
     ),
     "locomo-session-minilm": (

@@ -49,7 +49,7 @@ def draft_manifest(daemon: Daemon) -> str:
         *("", "[known]", f"file = {toml_string(KNOWN_FILE)}"),
         *("", "[capabilities]"),
         'profiles = ["core"]     # add ask, documents, events, auth, shared-state, if it has them',
-        'modes = ["auto", "bm25"]     # add semantic, hybrid, hybrid-rerank, likewise',
+        'modes = ["auto", "bm25"]     # add semantic, hybrid, conversation, likewise',
     ]
     return "\n".join(lines) + "\n"
 

@@ -260,6 +260,20 @@ class TestDocumentMap:
             ).documents()
             assert document.metadata == {"item_id": "a", **more}
 
+    def test_turns_have_a_session_of_their_haystack_if_conversations_are_ranked(self) -> None:
+        """The sessions of two haystacks have the same names, and one brain may hold both."""
+        items = (Item("a", "text", "D1", speaker="Ana"), Item("b", "text", "D1"), Item("c", "text"))
+        haystacks = [Haystack("h", items, ()), Haystack("i", items[:1], ())]
+        documents = list(DocumentMap(haystacks, turns=True).documents())
+        assert [document.metadata for document in documents] == [
+            {"item_id": "a", "session_id": "h/D1", "index": 0, "speaker": "Ana"},
+            {"item_id": "b", "session_id": "h/D1", "index": 1},
+            {"item_id": "c"},
+            {"item_id": "a", "session_id": "i/D1", "index": 0, "speaker": "Ana"},
+        ]
+        for document in DocumentMap(haystacks).documents():
+            assert document.metadata.keys() == {"item_id"}
+
     @pytest.mark.parametrize("date", [None, "spring"])
     def test_an_item_without_a_date_is_refused_where_dates_are_needed(
         self, date: str | None
