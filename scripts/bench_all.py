@@ -33,6 +33,7 @@ _ALL = (
     "bench_proof.py",
     "bench_faults.py",
     "bench_vectors.py",
+    "bench_corpus.py",
     "bench_embedders.py",
     "bench_retrieval.py",
     "bench_answers.py",
