@@ -63,13 +63,15 @@ export class Postings {
     chunks: number,
     textOf: (slot: number) => string | undefined,
   ): Scorer {
-    const phrases = terms.map((term) => {
+    const phrases = new Map<string, Phrase>();
+    for (const term of terms) {
       const phrase = tokens(term);
       const lists = phrase.map((token) => this.#lists.get(token));
-      return { tokens: phrase, first: lists.includes(undefined) ? undefined : lists[0]?.now() };
-    });
+      const first = lists.includes(undefined) ? undefined : lists[0]?.now();
+      phrases.set(term, { tokens: phrase, first });
+    }
     const mean = this.#total / chunks;
-    return new Scorer(phrases, this.#lengths, mean, chunks, textOf, this.#buffer);
+    return new Scorer(terms, phrases, this.#lengths, mean, chunks, textOf, this.#buffer);
   }
 }
 
@@ -98,7 +100,7 @@ interface Phrase {
 
 /** Scores by bm25 in the order of FTS5's arithmetic. What is indexed meanwhile does not change them. */
 export class Scorer {
-  readonly #phrases: readonly Phrase[];
+  readonly #phrases: ReadonlyMap<string, Phrase>;
   readonly #lengths: readonly number[];
   readonly #size: number;
   readonly #mean: number;
@@ -106,8 +108,10 @@ export class Scorer {
   readonly #textOf: (slot: number) => string | undefined;
   readonly #buffer: ScoreBuffer;
 
+  /** @param terms Those of the query, in order and with duplicates. */
   constructor(
-    phrases: readonly Phrase[],
+    readonly terms: readonly string[],
+    phrases: ReadonlyMap<string, Phrase>,
     lengths: readonly number[],
     mean: number,
     chunks: number,
@@ -126,17 +130,28 @@ export class Scorer {
   /** The score of each slot, 0 without any of the terms; to be released when no longer used. */
   async scores(pace: Pace): Promise<Float64Array> {
     const scores = this.#buffer.take(this.#size);
-    for (const phrase of this.#phrases) {
-      const found = await this.#occurrences(phrase, pace);
-      if (found === undefined) continue;
-      const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
-      for (let start = 0; start < found.length; start += PIECE) {
-        if (pace.isOver) await pace.rest();
-        const end = Math.min(start + PIECE, found.length);
-        this.#add(scores, found.numbers, start, end, idf > 0 ? idf : 1e-6);
-      }
+    for (const term of this.terms) {
+      await this.visit(term, pace, (slot, score) => {
+        scores[slot]! += score;
+      });
     }
     return scores;
+  }
+
+  /** Call `each` with every slot that contains a term of the query, and its score for that term alone. */
+  async visit(
+    term: string,
+    pace: Pace,
+    each: (slot: number, score: number) => void,
+  ): Promise<void> {
+    const found = await this.#occurrences(this.#phrases.get(term)!, pace);
+    if (found === undefined) return;
+    const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
+    for (let start = 0; start < found.length; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const end = Math.min(start + PIECE, found.length);
+      this.#visit(found.numbers, start, end, idf > 0 ? idf : 1e-6, each);
+    }
   }
 
   release(scores: Float64Array): void {
@@ -161,14 +176,20 @@ export class Scorer {
     return found.now();
   }
 
-  #add(scores: Float64Array, numbers: Uint32Array, start: number, end: number, idf: number): void {
+  #visit(
+    numbers: Uint32Array,
+    start: number,
+    end: number,
+    idf: number,
+    each: (slot: number, score: number) => void,
+  ): void {
     const lengths = this.#lengths;
     const mean = this.#mean;
     for (let i = start; i < end; i += 2) {
       const slot = numbers[i]!;
       const count = numbers[i + 1]!;
       const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
-      scores[slot]! += idf * ((count * (K1 + 1)) / (count + norm));
+      each(slot, idf * ((count * (K1 + 1)) / (count + norm)));
     }
   }
 }
