@@ -98,6 +98,12 @@ interface Phrase {
   readonly first: OccurrencesNow | undefined;
 }
 
+/** Some occurrences of a term: slots, each followed by its number of occurrences. */
+interface Piece {
+  readonly numbers: Uint32Array;
+  readonly idf: number;
+}
+
 /** Scores by bm25 in the order of FTS5's arithmetic. What is indexed meanwhile does not change them. */
 export class Scorer {
   readonly #phrases: ReadonlyMap<string, Phrase>;
@@ -131,31 +137,36 @@ export class Scorer {
   async scores(pace: Pace): Promise<Float64Array> {
     const scores = this.#buffer.take(this.#size);
     for (const term of this.terms) {
-      await this.visit(term, pace, (slot, score) => {
-        scores[slot]! += score;
-      });
+      for await (const piece of this.#pieces(term, pace)) this.#add(scores, piece);
     }
     return scores;
   }
 
-  /** Call `each` with every slot that contains a term of the query, and its score for that term alone. */
+  /**
+   * Call `each` with every slot that contains a term of the query, and its score for that term alone;
+   * some of the slots may be free.
+   */
   async visit(
     term: string,
     pace: Pace,
     each: (slot: number, score: number) => void,
   ): Promise<void> {
+    for await (const piece of this.#pieces(term, pace)) this.#visit(piece, each);
+  }
+
+  release(scores: Float64Array): void {
+    this.#buffer.give(scores);
+  }
+
+  async *#pieces(term: string, pace: Pace): AsyncGenerator<Piece> {
     const found = await this.#occurrences(this.#phrases.get(term)!, pace);
     if (found === undefined) return;
     const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
     for (let start = 0; start < found.length; start += PIECE) {
       if (pace.isOver) await pace.rest();
-      const end = Math.min(start + PIECE, found.length);
-      this.#visit(found.numbers, start, end, idf > 0 ? idf : 1e-6, each);
+      const numbers = found.numbers.subarray(start, Math.min(start + PIECE, found.length));
+      yield { numbers, idf: idf > 0 ? idf : 1e-6 };
     }
-  }
-
-  release(scores: Float64Array): void {
-    this.#buffer.give(scores);
   }
 
   /**
@@ -176,22 +187,26 @@ export class Scorer {
     return found.now();
   }
 
-  #visit(
-    numbers: Uint32Array,
-    start: number,
-    end: number,
-    idf: number,
-    each: (slot: number, score: number) => void,
-  ): void {
-    const lengths = this.#lengths;
-    const mean = this.#mean;
-    for (let i = start; i < end; i += 2) {
+  #add(scores: Float64Array, { numbers, idf }: Piece): void {
+    for (let i = 0; i < numbers.length; i += 2) {
       const slot = numbers[i]!;
-      const count = numbers[i + 1]!;
-      const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
-      each(slot, idf * ((count * (K1 + 1)) / (count + norm)));
+      scores[slot]! += idf * saturation(numbers[i + 1]!, this.#lengths[slot]!, this.#mean);
     }
   }
+
+  // Like `#add`, which takes twice the time if it calls a function for each slot.
+  #visit({ numbers, idf }: Piece, each: (slot: number, score: number) => void): void {
+    for (let i = 0; i < numbers.length; i += 2) {
+      const slot = numbers[i]!;
+      each(slot, idf * saturation(numbers[i + 1]!, this.#lengths[slot]!, this.#mean));
+    }
+  }
+}
+
+/** What `count` occurrences are worth in a chunk of `length` tokens. */
+function saturation(count: number, length: number, mean: number): number {
+  const norm = K1 * (1 - B + (B * length) / mean);
+  return (count * (K1 + 1)) / (count + norm);
 }
 
 /** Occurrences that later ones do not change. */
