@@ -137,8 +137,10 @@ const tuning = z.strictObject({
 
 const topK = z.int().min(1).max(1_000);
 
+const mode = z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank", "conversation"]);
+
 const retrieval = z.object({
-  mode: withDefault(z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]), "auto"),
+  mode: withDefault(mode, "auto"),
   questionDate: optional(dateOrDateTime),
   candidateK: withDefault(z.int().min(0).max(10_000), 0),
   rerankTopN: withDefault(z.int().min(0).max(1_000), 0),

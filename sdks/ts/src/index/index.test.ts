@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { queryTerms } from "../text/terms.js";
 import { tokens } from "../text/tokens.js";
-import { best, found, indexed, openIndex } from "../testing/indexes.js";
+import { best, found, indexed, numbersBelow, openIndex } from "../testing/indexes.js";
 import { LEAST_WASTE } from "./index.js";
 
 /** bm25 as the contract says it, from the texts alone, by path. */
@@ -24,15 +24,6 @@ function bm25(texts: ReadonlyMap<string, string>, query: string): Map<string, nu
     }
   }
   return scores;
-}
-
-/** A generator of numbers that are the same in each run. */
-function numbersBelow(): (limit: number) => number {
-  let state = 1;
-  return (limit) => {
-    state = (state * 48_271) % 0x7fff_ffff;
-    return state % limit;
-  };
 }
 
 test("changes leave the scores of a new index", async () => {

@@ -5,12 +5,13 @@
 
 import { queryTerms } from "../text/terms.js";
 import { stringifyExactly } from "../wire/exactJson.js";
+import { Conversations, turnOf } from "./conversations.js";
 import type { DocumentFilter } from "./filter.js";
 import { type DocumentRecord, Log, type LogRecord } from "./log.js";
 import { VectorMatrix } from "./matrix.js";
 import { Pace } from "./pace.js";
 import { FREE, Postings } from "./postings.js";
-import { Search, type StoredDocument } from "./search.js";
+import { Search, type Slots, type StoredDocument } from "./search.js";
 
 /** Slots that are free, and records that are old, are dropped if they are most of all, and at least so many. */
 export const LEAST_WASTE = 1024;
@@ -45,6 +46,10 @@ export class Index {
   /** Whether a search may read the slots. */
   #isShared = false;
   #chunks = 0;
+  /** How many of the chunks are turns. */
+  #turns = 0;
+  /** Returns the conversations, which it makes once; undefined after a change. */
+  #conversations: (() => Promise<Conversations>) | undefined;
   readonly #postings = new Postings();
   #matrix = new VectorMatrix();
 
@@ -102,6 +107,7 @@ export class Index {
       ...documents.map(recordOf),
     ];
     this.#log?.append(records);
+    this.#conversations = undefined;
     for (const record of records) this.#take(record);
     this.#tidy();
   }
@@ -115,7 +121,9 @@ export class Index {
       return document?.chunks[slot - document.firstSlot];
     };
     const scorer = this.#postings.scorer(queryTerms(query), this.#chunks, textOf);
-    return new Search(slots, allows, scorer, this.#matrix);
+    this.#conversations ??= once(slots, this.#chunks);
+    const hasTurns = this.#turns > 0;
+    return new Search(slots, allows, scorer, this.#matrix, hasTurns, this.#conversations);
   }
 
   async #replay(signal: AbortSignal | undefined): Promise<void> {
@@ -136,9 +144,11 @@ export class Index {
     const { path, stamp, title, tags, sessionId, metadata, chunks, vectors } = record;
     const firstSlot = this.#slots.length;
     // With all keys, in one order: objects of one shape are read faster.
-    const document = { path, stamp, title, tags, sessionId, metadata, chunks, firstSlot };
+    const turn = turnOf(sessionId, metadata);
+    const document = { path, stamp, title, tags, sessionId, metadata, chunks, firstSlot, turn };
     this.#documents.set(document.path, document);
     this.#chunks += document.chunks.length;
+    if (turn.session !== "") this.#turns += chunks.length;
     for (const [ordinal, text] of document.chunks.entries()) {
       const slot = this.#slots.push(document) - 1;
       this.#postings.add(text);
@@ -147,7 +157,7 @@ export class Index {
     }
   }
 
-  #drop({ path, firstSlot, chunks }: StoredDocument): void {
+  #drop({ path, firstSlot, chunks, turn }: StoredDocument): void {
     if (this.#isShared) this.#slots = this.#slots.slice();
     this.#isShared = false;
     for (const [ordinal, text] of chunks.entries()) {
@@ -156,6 +166,7 @@ export class Index {
     }
     this.#documents.delete(path);
     this.#chunks -= chunks.length;
+    if (turn.session !== "") this.#turns -= chunks.length;
     // The next vectors may have other dimensions.
     if (this.#chunks === 0) this.#compact();
   }
@@ -200,14 +211,23 @@ export class Index {
   }
 }
 
+/** Makes the conversations when they are first asked for, of what the slots hold now. */
+function once(slots: Slots, chunks: number): () => Promise<Conversations> {
+  const size = slots.length;
+  let made: Promise<Conversations> | undefined;
+  return () => (made ??= Conversations.of(slots.slice(0, size), chunks));
+}
+
 function* recordsOf(
   documents: readonly StoredDocument[],
   matrix: VectorMatrix,
 ): Generator<DocumentRecord> {
-  for (const { firstSlot, ...document } of documents) {
-    const slots = document.chunks.map((_, ordinal) => firstSlot + ordinal);
+  for (const document of documents) {
+    const { path, stamp, title, tags, sessionId, metadata, chunks, firstSlot } = document;
+    const slots = chunks.map((_, ordinal) => firstSlot + ordinal);
     const hasVectors = matrix.dimensions !== undefined;
-    yield { ...document, vectors: hasVectors ? slots.map((slot) => matrix.at(slot)) : [] };
+    const vectors = hasVectors ? slots.map((slot) => matrix.at(slot)) : [];
+    yield { path, stamp, title, tags, sessionId, metadata, chunks, vectors };
   }
 }
 

@@ -63,13 +63,15 @@ export class Postings {
     chunks: number,
     textOf: (slot: number) => string | undefined,
   ): Scorer {
-    const phrases = terms.map((term) => {
+    const phrases = new Map<string, Phrase>();
+    for (const term of terms) {
       const phrase = tokens(term);
       const lists = phrase.map((token) => this.#lists.get(token));
-      return { tokens: phrase, first: lists.includes(undefined) ? undefined : lists[0]?.now() };
-    });
+      const first = lists.includes(undefined) ? undefined : lists[0]?.now();
+      phrases.set(term, { tokens: phrase, first });
+    }
     const mean = this.#total / chunks;
-    return new Scorer(phrases, this.#lengths, mean, chunks, textOf, this.#buffer);
+    return new Scorer(terms, phrases, this.#lengths, mean, chunks, textOf, this.#buffer);
   }
 }
 
@@ -96,9 +98,15 @@ interface Phrase {
   readonly first: OccurrencesNow | undefined;
 }
 
+/** Some occurrences of a term: slots, each followed by its number of occurrences. */
+interface Piece {
+  readonly numbers: Uint32Array;
+  readonly idf: number;
+}
+
 /** Scores by bm25 in the order of FTS5's arithmetic. What is indexed meanwhile does not change them. */
 export class Scorer {
-  readonly #phrases: readonly Phrase[];
+  readonly #phrases: ReadonlyMap<string, Phrase>;
   readonly #lengths: readonly number[];
   readonly #size: number;
   readonly #mean: number;
@@ -106,8 +114,10 @@ export class Scorer {
   readonly #textOf: (slot: number) => string | undefined;
   readonly #buffer: ScoreBuffer;
 
+  /** @param terms Those of the query, in order and with duplicates. */
   constructor(
-    phrases: readonly Phrase[],
+    readonly terms: readonly string[],
+    phrases: ReadonlyMap<string, Phrase>,
     lengths: readonly number[],
     mean: number,
     chunks: number,
@@ -126,21 +136,37 @@ export class Scorer {
   /** The score of each slot, 0 without any of the terms; to be released when no longer used. */
   async scores(pace: Pace): Promise<Float64Array> {
     const scores = this.#buffer.take(this.#size);
-    for (const phrase of this.#phrases) {
-      const found = await this.#occurrences(phrase, pace);
-      if (found === undefined) continue;
-      const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
-      for (let start = 0; start < found.length; start += PIECE) {
-        if (pace.isOver) await pace.rest();
-        const end = Math.min(start + PIECE, found.length);
-        this.#add(scores, found.numbers, start, end, idf > 0 ? idf : 1e-6);
-      }
+    for (const term of this.terms) {
+      for await (const piece of this.#pieces(term, pace)) this.#add(scores, piece);
     }
     return scores;
   }
 
+  /**
+   * Call `each` with every slot that contains a term of the query, and its score for that term alone;
+   * some of the slots may be free.
+   */
+  async visit(
+    term: string,
+    pace: Pace,
+    each: (slot: number, score: number) => void,
+  ): Promise<void> {
+    for await (const piece of this.#pieces(term, pace)) this.#visit(piece, each);
+  }
+
   release(scores: Float64Array): void {
     this.#buffer.give(scores);
+  }
+
+  async *#pieces(term: string, pace: Pace): AsyncGenerator<Piece> {
+    const found = await this.#occurrences(this.#phrases.get(term)!, pace);
+    if (found === undefined) return;
+    const idf = Math.log((this.#chunks - found.chunks + 0.5) / (found.chunks + 0.5));
+    for (let start = 0; start < found.length; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const numbers = found.numbers.subarray(start, Math.min(start + PIECE, found.length));
+      yield { numbers, idf: idf > 0 ? idf : 1e-6 };
+    }
   }
 
   /**
@@ -161,16 +187,26 @@ export class Scorer {
     return found.now();
   }
 
-  #add(scores: Float64Array, numbers: Uint32Array, start: number, end: number, idf: number): void {
-    const lengths = this.#lengths;
-    const mean = this.#mean;
-    for (let i = start; i < end; i += 2) {
+  #add(scores: Float64Array, { numbers, idf }: Piece): void {
+    for (let i = 0; i < numbers.length; i += 2) {
       const slot = numbers[i]!;
-      const count = numbers[i + 1]!;
-      const norm = K1 * (1 - B + (B * lengths[slot]!) / mean);
-      scores[slot]! += idf * ((count * (K1 + 1)) / (count + norm));
+      scores[slot]! += idf * saturation(numbers[i + 1]!, this.#lengths[slot]!, this.#mean);
     }
   }
+
+  // Like `#add`, which takes twice the time if it calls a function for each slot.
+  #visit({ numbers, idf }: Piece, each: (slot: number, score: number) => void): void {
+    for (let i = 0; i < numbers.length; i += 2) {
+      const slot = numbers[i]!;
+      each(slot, idf * saturation(numbers[i + 1]!, this.#lengths[slot]!, this.#mean));
+    }
+  }
+}
+
+/** What `count` occurrences are worth in a chunk of `length` tokens. */
+function saturation(count: number, length: number, mean: number): number {
+  const norm = K1 * (1 - B + (B * length) / mean);
+  return (count * (K1 + 1)) / (count + norm);
 }
 
 /** Occurrences that later ones do not change. */

@@ -33,6 +33,7 @@ const searches: [name: string, run: (search: Search, signal?: AbortSignal) => Pr
   [
     ["keyword", (search, signal) => search.keyword(10, signal)],
     ["semantic", (search, signal) => search.semantic(vector, 10, "cosine", signal)],
+    ["conversation", (search, signal) => search.conversation(vector, 10, signal)],
   ];
 
 for (const [name, run] of searches) {
@@ -58,16 +59,17 @@ for (const [name, run] of searches) {
   for (const query of ["zebra", `zebra${LETTER}lion`]) {
     test(`a ${name} search for ${query} sees the index as it was`, async (t) => {
       const index = await filledIndex();
-      const before = await run(index.search(query));
+      const before = await run((await filledIndex()).search(query));
       slowDown(t);
       const search = index.search(query);
       const running = run(search);
+      index.apply([await indexed("!.md", "zebra lion")]);
       // All that is searched is replaced, so often that the slots get other numbers.
       const others = ["a.md", "b.md"].map((path) => indexed(path, "zebra zebra lion lion"));
-      index.apply(
-        await Promise.all(others),
-        Array.from({ length: DOCUMENTS }, (_, n) => `${n}.md`),
-      );
+      index.apply(await Promise.all(others), [
+        "!.md",
+        ...Array.from({ length: DOCUMENTS }, (_, n) => `${n}.md`),
+      ]);
       for (let n = 0; n < 2 * LEAST_WASTE; n++) index.apply(await Promise.all(others));
       assert.deepEqual(await running, before);
       assert.equal(search.chunk(7).path, "7.md");

@@ -1,8 +1,11 @@
 /** One search of an index. */
 
+import { ConversationScores } from "../rank/conversation.js";
 import { BestHits, type Hit, inverseL2, type Kernel, roundScore } from "../rank/rank.js";
 import { compareUtf8 } from "../text/order.js";
+import { withoutStopWords } from "../text/stopWords.js";
 import { parseExactly } from "../wire/exactJson.js";
+import type { Conversations, Turn } from "./conversations.js";
 import type { DocumentFilter } from "./filter.js";
 import type { DocumentRecord } from "./log.js";
 import type { VectorMatrix } from "./matrix.js";
@@ -15,6 +18,7 @@ const PIECE = 1024;
 export interface StoredDocument extends Omit<DocumentRecord, "vectors"> {
   /** The slot of the first chunk; the others follow. */
   readonly firstSlot: number;
+  readonly turn: Turn;
 }
 
 /** The document of the chunk in each slot; undefined if it is gone. */
@@ -38,18 +42,23 @@ export class Search {
   readonly #allows: DocumentFilter | undefined;
   readonly #scorer: Scorer;
   readonly #matrix: VectorMatrix;
+  readonly #conversations: () => Promise<Conversations>;
 
   constructor(
     slots: Slots,
     allows: DocumentFilter | undefined,
     scorer: Scorer,
     matrix: VectorMatrix,
+    /** Whether any chunk of the brain is a turn. */
+    readonly hasTurns: boolean,
+    conversations: () => Promise<Conversations>,
   ) {
     this.#slots = slots;
     this.#size = slots.length;
     this.#allows = allows;
     this.#scorer = scorer;
     this.#matrix = matrix;
+    this.#conversations = conversations;
   }
 
   /**
@@ -80,18 +89,52 @@ export class Search {
     kernel: Kernel,
     signal?: AbortSignal,
   ): Promise<Hit[]> {
-    this.#matrix.requireDimensions([vector]);
-    const pace = new Pace(signal);
-    const dots = this.#matrix.dotsWith(vector);
     const best = new BestHits(limit, this.compare);
-    for (let start = 0; start < this.#size; start += PIECE) {
-      if (pace.isOver) await pace.rest();
-      const slots = this.#allowedSlots(start, Math.min(start + PIECE, this.#size));
-      const sums = dots(slots);
-      slots.forEach((slot, place) => {
-        const cosine = roundScore(sums[place] ?? 0);
-        best.offer(slot, kernel === "cosine" ? cosine : inverseL2(cosine));
+    const isAllowed = (slot: number) => this.#isAllowed(slot);
+    await this.#compareVectors(vector, isAllowed, new Pace(signal), (slot, cosine) => {
+      best.offer(slot, kernel === "cosine" ? cosine : inverseL2(cosine));
+    });
+    return best.sorted();
+  }
+
+  /**
+   * The best `limit` chunks as parts of conversations, with the statistics of the whole brain. Without a
+   * vector, only those are found that a word reaches.
+   */
+  async conversation(
+    vector: Float32Array | undefined,
+    limit: number,
+    signal?: AbortSignal,
+  ): Promise<Hit[]> {
+    const pace = new Pace(signal);
+    const conversations = await this.#conversations();
+    const { slots, places, placeOf } = conversations;
+    const scores = new ConversationScores(places);
+    for (const [term, times] of keywords(this.#scorer.terms)) {
+      await this.#scorer.visit(term, pace, (slot, score) => {
+        const place = placeOf(slot);
+        if (place !== undefined) scores.spread(place, score);
       });
+      scores.add(times);
+    }
+    if (vector !== undefined) {
+      const cosines = new Float64Array(places.length);
+      const isThere = (slot: number) => placeOf(slot) !== undefined;
+      await this.#compareVectors(vector, isThere, pace, (slot, cosine) => {
+        cosines[placeOf(slot) ?? 0] = cosine;
+      });
+      scores.compare(cosines);
+    }
+    const isNamed = conversations.named(this.#scorer.terms);
+    const best = new BestHits(limit, this.compare);
+    for (let start = 0; start < places.length; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const end = Math.min(start + PIECE, places.length);
+      for (let place = start; place < end; place++) {
+        const score = scores.score(place, isNamed(place));
+        const slot = slots[place] ?? 0;
+        if (score !== undefined && this.#isAllowed(slot)) best.offer(slot, roundScore(score));
+      }
     }
     return best.sorted();
   }
@@ -127,9 +170,32 @@ export class Search {
     return document !== undefined && (this.#allows === undefined || this.#allows(document));
   }
 
-  #allowedSlots(start: number, end: number): number[] {
-    const slots: number[] = [];
-    for (let slot = start; slot < end; slot++) if (this.#isAllowed(slot)) slots.push(slot);
-    return slots;
+  /** Call `each` with every slot that `includes` includes, and its rounded cosine. */
+  async #compareVectors(
+    vector: Float32Array,
+    includes: (slot: number) => boolean,
+    pace: Pace,
+    each: (slot: number, cosine: number) => void,
+  ): Promise<void> {
+    this.#matrix.requireDimensions([vector]);
+    const dots = this.#matrix.dotsWith(vector);
+    for (let start = 0; start < this.#size; start += PIECE) {
+      if (pace.isOver) await pace.rest();
+      const end = Math.min(start + PIECE, this.#size);
+      const slots: number[] = [];
+      for (let slot = start; slot < end; slot++) if (includes(slot)) slots.push(slot);
+      const sums = dots(slots);
+      slots.forEach((slot, i) => {
+        each(slot, roundScore(sums[i] ?? 0));
+      });
+    }
   }
+}
+
+/** The terms without stop words, unless nothing is left of them; how often each occurs. */
+function keywords(terms: readonly string[]): Map<string, number> {
+  const left = withoutStopWords(terms);
+  const counts = new Map<string, number>();
+  for (const term of left.length > 0 ? left : terms) counts.set(term, (counts.get(term) ?? 0) + 1);
+  return counts;
 }

@@ -3,10 +3,8 @@ import { test } from "node:test";
 
 import { sharedVectors } from "../testing/vectors.js";
 import { FakeReader } from "./fake.js";
-import { STOP_WORDS } from "./stopWords.js";
 
 const vectors = sharedVectors("reader") as {
-  stop_words: string[];
   cases: {
     question: string;
     chunks: string[];
@@ -16,10 +14,6 @@ const vectors = sharedVectors("reader") as {
     note?: string;
   }[];
 };
-
-test("uses the shared stop words", () => {
-  assert.deepEqual([...STOP_WORDS].sort(), vectors.stop_words);
-});
 
 for (const { question, chunks: texts, answer, source, deltas, note } of vectors.cases) {
   test(`the fake reader: ${note ?? question} (${texts.length})`, async () => {

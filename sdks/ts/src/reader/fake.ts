@@ -1,10 +1,10 @@
 /** The reader `fake`: answers with the retrieved sentence that shares most terms with the question. */
 
 import type { Chunk } from "../retrieve/chunk.js";
+import { withoutStopWords } from "../text/stopWords.js";
 import { terms } from "../text/terms.js";
 import { trimCharacters } from "../text/trim.js";
 import type { Question, Reader, ReaderEvent } from "./reader.js";
-import { STOP_WORDS } from "./stopWords.js";
 
 const NO_ANSWER = "No information available.";
 
@@ -26,7 +26,7 @@ function bestSentence(
   question: string,
   chunks: readonly Chunk[],
 ): { sentence: string; source?: Chunk } {
-  const questionTerms = new Set(terms(question).filter((term) => !STOP_WORDS.has(term)));
+  const questionTerms = new Set(withoutStopWords(terms(question)));
   let best: { sentence: string; source?: Chunk } = { sentence: NO_ANSWER };
   let bestScore = 0;
   for (const chunk of chunks) {

@@ -6,7 +6,7 @@ import type { Recency, Temporal } from "../rank/dates.js";
 import type { Kernel } from "../rank/rank.js";
 import type { Reranker } from "../rerank/rerank.js";
 
-export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
+export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank" | "conversation";
 export type ServedMode = Exclude<Mode, "auto">;
 
 export interface Tuning {
@@ -33,6 +33,7 @@ export interface RetrievalRequest {
 
 export interface Plan {
   mode: ServedMode;
+  comparesVectors: boolean;
   topK: number;
   /** Chunks that each leg of a hybrid search contributes. */
   pool: number;
@@ -53,12 +54,18 @@ interface Available {
 
 const RERANK_TOP_N = 20;
 
-/** Plan a search with the available models: a mode that needs a missing one falls back. */
+/**
+ * Plan a search with the available models: a mode that needs a missing one falls back. A brain without
+ * turns serves conversation as auto, which compares vectors if conversation does.
+ */
 export function planFor(request: RetrievalRequest, available: Available): Plan {
   const { fusion = "minmax", alpha = 0.5, rrfK = 5 } = request.tuning ?? {};
   const { poolFactor = 5, poolFloor = 50, kernel = "cosine" } = request.tuning ?? {};
+  const mode = effectiveMode(request.mode, available);
+  const compared = mode === "conversation" ? effectiveMode("auto", available) : mode;
   return {
-    mode: effectiveMode(request.mode, available),
+    mode,
+    comparesVectors: compared !== "bm25",
     topK: request.topK,
     pool: request.candidateK || Math.max(poolFactor * request.topK, poolFloor),
     kernel,
@@ -72,6 +79,7 @@ export function planFor(request: RetrievalRequest, available: Available): Plan {
 }
 
 function effectiveMode(mode: Mode, { embedder, reranker }: Available): ServedMode {
+  if (mode === "conversation") return mode;
   if (mode === "bm25" || embedder === undefined) return "bm25";
   if (mode === "auto" && embedder.model === FEATURE_HASH) return "bm25";
   if (mode === "semantic") return "semantic";
@@ -81,7 +89,7 @@ function effectiveMode(mode: Mode, { embedder, reranker }: Available): ServedMod
 /** The requested values that the search applied. */
 export function appliedTuning(request: RetrievalRequest, plan: Plan): Tuning {
   const { tuning = {} } = request;
-  if (plan.mode === "bm25") return {};
+  if (plan.mode === "bm25" || plan.mode === "conversation") return {};
   const { fusion, alpha, rrfK, poolFactor, poolFloor, kernel, recency, temporal } = tuning;
   if (plan.mode === "semantic") return { kernel };
   return {

@@ -1,7 +1,6 @@
 /** Retrieval: the best chunks for a query, with a trace of how they were found. */
 
 import type { Brain } from "../brain/brain.js";
-import type { Embedder } from "../embed/embed.js";
 import { documentFilter, type Filters } from "../index/filter.js";
 import type { Search } from "../index/search.js";
 import { epochSeconds } from "../moment.js";
@@ -61,13 +60,23 @@ export class Retriever {
     signal: AbortSignal,
   ): Promise<RetrievalResult> {
     const started = performance.now();
-    const plan = planFor(request, { embedder: brain.embedder, reranker: this.#reranker });
-    const chunks = await this.#search(brain, request, plan, signal);
+    const available = { embedder: brain.embedder, reranker: this.#reranker };
+    let plan = planFor(request, available);
+    const { query, filters } = request;
+    const hasTerms = queryTerms(query).length > 0;
+    const vector =
+      hasTerms && plan.comparesVectors ? await this.#embed(brain, query, signal) : undefined;
+    // Begun after the wait: the brain may have been changed or deleted meanwhile.
+    const search = brain.index.search(query, documentFilter(filters));
+    if (plan.mode === "conversation" && !search.hasTurns) {
+      plan = planFor({ ...request, mode: "auto" }, available);
+    }
+    const chunks = hasTerms ? await this.#chunks(search, query, vector, plan, signal) : [];
     const reranked = plan.mode === "hybrid-rerank";
     const trace: Trace = {
       requestedMode: request.mode,
       effectiveMode: plan.mode,
-      embedderUsed: plan.mode !== "bm25",
+      embedderUsed: plan.comparesVectors,
       reranked,
       ...(reranked && this.#reranker && { rerankProvider: this.#reranker.provider }),
       fellBackToBm25: plan.mode === "bm25" && request.mode !== "bm25" && request.mode !== "auto",
@@ -78,44 +87,43 @@ export class Retriever {
     return { chunks, trace };
   }
 
-  async #search(
-    brain: Brain,
-    { query, filters }: RetrievalRequest & { filters?: Filters | undefined },
+  async #embed(
+    { embedder }: Brain,
+    query: string,
+    signal: AbortSignal,
+  ): Promise<Float32Array | undefined> {
+    if (embedder === undefined) return undefined;
+    const [vector] = await embedder.embed([this.#queryPrefix + query], signal);
+    if (vector === undefined) throw new Problem("bad_gateway", "the embedder returned no vector");
+    return vector;
+  }
+
+  async #chunks(
+    search: Search,
+    query: string,
+    vector: Float32Array | undefined,
     plan: Plan,
     signal: AbortSignal,
   ): Promise<Chunk[]> {
-    if (queryTerms(query).length === 0) return [];
-    const allows = documentFilter(filters);
-    const { embedder } = brain;
-    if (plan.mode === "bm25" || embedder === undefined) {
-      const search = brain.index.search(query, allows);
-      return chunksOf(search, await search.keyword(plan.topK, signal));
+    const { mode, topK, kernel } = plan;
+    if (mode === "conversation") {
+      return chunksOf(search, await search.conversation(vector, topK, signal));
     }
-    const vector = await embedQuery(embedder, this.#queryPrefix + query, signal);
-    // Begun after the wait: the brain may have been deleted meanwhile.
-    const search = brain.index.search(query, allows);
-    if (plan.mode === "semantic") {
-      return chunksOf(search, await search.semantic(vector, plan.topK, plan.kernel, signal));
+    if (mode === "bm25" || vector === undefined) {
+      return chunksOf(search, await search.keyword(topK, signal));
+    }
+    if (mode === "semantic") {
+      return chunksOf(search, await search.semantic(vector, topK, kernel, signal));
     }
     const fused = await hybrid(search, vector, plan, signal);
-    if (plan.mode === "hybrid" || this.#reranker === undefined) {
-      return chunksOf(search, fused.slice(0, plan.topK));
+    if (mode === "hybrid" || this.#reranker === undefined) {
+      return chunksOf(search, fused.slice(0, topK));
     }
     const head = chunksOf(search, fused.slice(0, plan.rerankTopN));
     const rest = fused.slice(plan.rerankTopN);
-    const tail = chunksOf(search, rest.slice(0, Math.max(0, plan.topK - head.length)));
-    return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
+    const tail = chunksOf(search, rest.slice(0, Math.max(0, topK - head.length)));
+    return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, topK);
   }
-}
-
-async function embedQuery(
-  embedder: Embedder,
-  query: string,
-  signal: AbortSignal,
-): Promise<Float32Array> {
-  const [vector] = await embedder.embed([query], signal);
-  if (vector === undefined) throw new Problem("bad_gateway", "the embedder returned no vector");
-  return vector;
 }
 
 async function hybrid(

@@ -5,6 +5,15 @@ import { Index, type IndexedDocument } from "../index/index.js";
 
 const embedder = new FeatureHash();
 
+/** A generator of numbers that are the same in each run. */
+export function numbersBelow(): (limit: number) => number {
+  let state = 1;
+  return (limit) => {
+    state = (state * 48_271) % 0x7fff_ffff;
+    return state % limit;
+  };
+}
+
 export function openIndex(file?: string): Promise<Index> {
   return Index.open(file, embedder.name);
 }

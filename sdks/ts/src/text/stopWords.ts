@@ -1,4 +1,4 @@
-/** Words of a question that the fake reader does not look for; the contract's shared list. */
+/** Words of a question that say little about what is asked for; the contract's shared list. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(
   `
   a about after all also am an and any are as at be because been before being between both but
@@ -11,3 +11,7 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
     .trim()
     .split(/\s+/),
 );
+
+export function withoutStopWords(terms: readonly string[]): string[] {
+  return terms.filter((term) => !STOP_WORDS.has(term));
+}
