@@ -272,6 +272,7 @@ class TestDocumentMap:
             {"item_id": "a", "session_id": "i/D1", "index": 0, "speaker": "Ana"},
         ]
         for document in DocumentMap(haystacks).documents():
+            assert document.metadata is not None
             assert document.metadata.keys() == {"item_id"}
 
     @pytest.mark.parametrize("date", [None, "spring"])
