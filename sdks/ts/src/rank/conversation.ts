@@ -131,8 +131,10 @@ export class ConversationScores {
 
 /** By how many standard deviations each value exceeds the mean; zeros if the values are equal. */
 function standardized(values: Float64Array): Float64Array {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  const deviation = Math.sqrt(squares / values.length);
+  let mean = 0;
+  for (const value of values) mean += value / values.length;
+  let variance = 0;
+  for (const value of values) variance += ((value - mean) * (value - mean)) / values.length;
+  const deviation = Math.sqrt(variance);
   return values.map((value) => (deviation < LEAST_DEVIATION ? 0 : (value - mean) / deviation));
 }
