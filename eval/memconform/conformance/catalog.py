@@ -83,7 +83,9 @@ class CaseVariant:
         if named in set(Embedder):
             return frozenset({Embedder(named)})
         scripted = self.case.daemon.upstream == "scripted"
-        compares = bool({Mode.SEMANTIC, Mode.HYBRID}.intersection(self.case.modes))
+        compares = bool(
+            {Mode.SEMANTIC, Mode.HYBRID, Mode.CONVERSATION}.intersection(self.case.modes)
+        )
         return REMOTE_EMBEDDERS if scripted and compares else frozenset()
 
     @property
