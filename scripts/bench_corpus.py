@@ -81,7 +81,7 @@ def _documents(data: Path) -> tuple[list[dict[str, Any]], list[str]]:
             "path": f"turns/{number:06}.md",
             "contentType": "text/markdown",
             "contentBase64": base64.b64encode(item.text.encode()).decode(),
-            "metadata": {"session_id": item.group, "speaker": item.speaker},
+            "metadata": {"session_id": item.group, "index": number},
         }
         for number, item in enumerate(haystack.items)
     ]

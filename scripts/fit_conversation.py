@@ -23,7 +23,7 @@ from memconform.datasets.files import PieceReader
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.locomo import read_locomo
 from memconform.stats.clusters import mean_interval
-from memconform.upstream.embedders import Embedder, get_embedder
+from memconform.upstream.embedders import Embedder, chosen_embedder
 from memoryd.embed.embed import normalize
 from memoryd.index.postings import Postings
 from memoryd.index.sessions import SessionChunk, Sessions, Turn
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--embed-model", help="by default words alone are fitted")
     options = parser.parse_args()
     model = options.embed_model
-    queries = read(options.locomo, get_embedder(model) if model else None)
+    queries = read(options.locomo, chosen_embedder(model) if model else None)
     held: dict[str, Array] = {}
     for conversation in dict.fromkeys(query.conversation for query in queries):
         held[conversation] = fitted([q for q in queries if q.conversation != conversation])

@@ -54,9 +54,9 @@ class DocumentMap:
 
         Args:
             haystacks: What is ingested.
-            dates: Which items' dates.
-            turns: Whether session, place and speaker are, of which a conversation consists
-                (core.rank.conversation).
+            dates: The dates of which items.
+            turns: Whether the session of an item, its place there and its speaker, by which
+                conversations are ranked (core.rank.conversation).
         """
         self._haystacks = haystacks
         self._dates = dates
@@ -96,7 +96,8 @@ class DocumentMap:
 
     def _metadata(self, haystack: Haystack, item: Item, index: int) -> dict[str, JsonValue]:
         metadata: dict[str, JsonValue] = {ITEM_ID: item.id}
-        if self._turns and item.group:
+        # A further key of an item is not a turn: it would stand between two that are.
+        if self._turns and item.group and not item.source:
             # A brain may hold several haystacks, whose sessions have the same names.
             metadata |= {SESSION_ID: f"{haystack.id}/{item.group}", INDEX: index}
         if self._turns and item.speaker:

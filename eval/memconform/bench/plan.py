@@ -46,8 +46,22 @@ class BenchmarkScan:
     """Corrected gold that the benchmark does not have, with its question."""
     changed_gold: frozenset[str] = frozenset()
     """Ids of the queries whose corrected gold differs from the benchmark's."""
+    items_in_sessions: int = 0
     undated: Mapping[str, str | None] = field(default_factory=dict)
     """By id of a query without a valid date, what it has instead."""
+
+    def require_sessions(self) -> None:
+        """Check that there are turns, before anything is ingested.
+
+        Raises:
+            UsageError: if no item is of a session (`no_sessions`).
+        """
+        if not self.items_in_sessions:
+            raise UsageError(
+                "no item is of a session, which --mode conversation needs",
+                code="no_sessions",
+                hint="give items a group, or measure other modes",
+            )
 
     def require_question_dates(self, chosen: Collection[str]) -> None:
         """Check that each chosen query has a date, before anything is ingested.
@@ -112,7 +126,9 @@ def scan(
             unknown_gold += _unknown_gold(haystack, corrected_gold)
             changed_gold |= _changed_gold(haystack, corrected_gold)
         without_text = sum(not item.text for item in haystack.items)
-        counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
+        in_sessions = sum(bool(item.group) for item in haystack.items)
+        counts.update(haystacks=1, items=len(haystack.items), in_sessions=in_sessions)
+        counts.update(without_text=without_text)
         queries |= {query.id: query.category for query in haystack.queries}
         homes |= {query.id: haystack.id for query in haystack.queries}
         scored = [query for query in haystack.queries if query.gold]
@@ -140,6 +156,7 @@ def scan(
             else pinned_as(benchmark.sha256)
         ),
         clusters=len(clusters),
+        items_in_sessions=counts["in_sessions"],
         unknown_gold=tuple(unknown_gold),
         changed_gold=frozenset(changed_gold),
         undated=undated,

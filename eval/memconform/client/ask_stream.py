@@ -163,7 +163,7 @@ class AskStream:
         fault = trace_fault(event.trace, self.request.mode, rerank_skips(self.dialect))
         if fault is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
-        everything = self.whole_brain and ranks_all(served, self.request.question)
+        everything = self.whole_brain and ranks_all(event.trace, self.request.question)
         fault = ranking_fault(
             event.chunks, self.request.top_k, ranks_all=everything, rank_by=self.rank_by
         )

@@ -223,9 +223,7 @@ class ContractClient:
         if fault is not None:
             raise ContractViolatedError("bad_trace", fault)
         self._require_same_confirmation(answer.trace)
-        everything = request.filters is None and ranks_all(
-            answer.trace.effective_mode, request.query
-        )
+        everything = request.filters is None and ranks_all(answer.trace, request.query)
         fault = ranking_fault(
             answer.chunks, request.top_k, ranks_all=everything, rank_by=rank_by or self.rank_by
         )

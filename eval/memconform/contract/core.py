@@ -290,9 +290,13 @@ def _contradiction(message: str) -> SearchFault:
     return SearchFault(message, message)
 
 
-def ranks_all(effective: Mode | None, query: str) -> bool:
+def ranks_all(trace: Trace, query: str) -> bool:
     """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms."""
-    return effective in _VECTOR_MODES and bool(terms(query))
+    effective = trace.effective_mode
+    compares = effective in _VECTOR_MODES or (
+        effective is Mode.CONVERSATION and trace.embedder_used is True
+    )
+    return compares and bool(terms(query))
 
 
 def score_rise(scores: Sequence[float]) -> SearchFault | None:

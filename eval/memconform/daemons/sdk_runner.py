@@ -147,7 +147,7 @@ class SdkRunner(ABC):
         if Mode.HYBRID in self.modes:
             return (Mode.HYBRID, Mode.BM25)
         claimed = (*self.modes, *self.optional_modes)
-        return tuple(mode for mode in claimed if mode is not Mode.AUTO)
+        return tuple(mode for mode in claimed if mode not in (Mode.AUTO, Mode.CONVERSATION))
 
     def claims(self, mode: Mode) -> bool:
         """Whether the SDK may serve a mode; one that makes no claim may serve any."""

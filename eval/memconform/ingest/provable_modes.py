@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
-from memconform.contract.core import Brain, Filters, SearchRequest
+from memconform.contract.core import Brain, Filters, SearchRequest, Trace
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
@@ -18,6 +18,9 @@ _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK, Mode.CONVERSATION)
 
 _WORDS_EACH = 100
 """Words of each of two documents in one query, of which a daemon must use 256."""
+
+TURNS_HINT = "ingest turns of conversations: documents with metadata.session_id"
+"""What to try where the mode conversation is served as another (core.mode.served)."""
 
 INCOMPLETE_HINT = (
     "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
@@ -96,7 +99,7 @@ async def find_legs(
     auto = None
     for mode in modes:
         lacks_hybrid = False
-        if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()):
+        if mode in (Mode.AUTO, Mode.CONVERSATION) and Mode.HYBRID in (claimed or ()):
             # First: without vectors, or before they are there, bm25 is no choice of the daemon.
             fused = await _effective_mode(client, counts, query, Mode.HYBRID)
             lacks_hybrid = fused not in (None, Mode.HYBRID)
@@ -105,6 +108,8 @@ async def find_legs(
         effective = await _effective_mode(client, counts, query, mode)
         if settled:
             _require_settled(mode, effective)
+        if effective is Mode.CONVERSATION and (claimed is None or Mode.AUTO in claimed):
+            await _require_same_vectors(client, counts, query)
         if mode is Mode.AUTO:
             auto = Mode.HYBRID if lacks_hybrid else effective
         # A mode that no trace confirms is proven as it was requested.
@@ -126,12 +131,35 @@ async def find_legs(
 def _require_settled(mode: Mode, served: Mode | None) -> None:
     if served is None or mode in (Mode.AUTO, served):
         return
+    if mode is Mode.CONVERSATION:
+        raise DaemonError(
+            f"mode conversation is served as {served.value}, as if there were no turns",
+            code="mode_not_served",
+            hint=f"{TURNS_HINT}; or measure with --mode {served.value}",
+        )
     raise DaemonError(
         f"mode {mode.value} is still served as {served.value}",
         code="index_incomplete",
         hint=f"measure with --mode {served.value}; or fix what {mode.value} needs, such"
         " as the embedder's address, and see the daemon's log",
     )
+
+
+async def _require_same_vectors(client: ContractClient, counts: Brain, query: str) -> None:
+    """Raise DaemonError unless conversation compares vectors exactly where auto does.
+
+    Its name is the same with and without them (core.rank.conversation), its ranking is not.
+    """
+    used = [
+        (await _trace(client, counts, query, mode)).embedder_used
+        for mode in (Mode.CONVERSATION, Mode.AUTO)
+    ]
+    if None not in used and used[0] != used[1]:
+        raise DaemonError(
+            f"embedderUsed is {used[0]} in mode conversation and {used[1]} in mode auto",
+            code="index_incomplete",
+            hint="conversation must compare vectors where auto is hybrid (core.rank.conversation)",
+        )
 
 
 async def _serves(
@@ -159,6 +187,10 @@ async def _effective_mode(
     client: ContractClient, counts: Brain, query: str, mode: Mode
 ) -> Mode | None:
     """The mode in which the daemon serves a query; None if no trace confirms it."""
+    return (await _trace(client, counts, query, mode)).effective_mode
+
+
+async def _trace(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Trace:
     answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
     is_counted = None not in (counts.vectors, counts.chunks)
     if answer.trace.embedder_used and is_counted and counts.vectors != counts.chunks:
@@ -168,4 +200,4 @@ async def _effective_mode(
             code="index_incomplete",
             hint=INCOMPLETE_HINT,
         )
-    return answer.trace.effective_mode
+    return answer.trace

@@ -60,7 +60,10 @@ def _index(chunk: Chunk) -> float:
     value = chunk.document.metadata.get("index")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.inf
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _speaks(chunk: Chunk, asked: Sequence[str]) -> bool:

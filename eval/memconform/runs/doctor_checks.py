@@ -12,7 +12,7 @@ from memconform.client.recorder import record_exchanges
 from memconform.contract.core import IngestFile, score_rise
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM
 from memconform.contract.problem import STATUS, Problem
-from memconform.contract.wire import Mode, mode_name
+from memconform.contract.wire import JsonValue, Mode, mode_name
 from memconform.daemons.sdk_runner import Daemon, SdkRunner
 from memconform.datasets.question import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
@@ -78,7 +78,8 @@ class Checks:
 
     async def ingest(self) -> str:
         documents = [
-            Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
+            Document(f"raw/{name}.md", text.encode(), "text/markdown", self._metadata(name))
+            for name, text in _WORDS
         ]
         async with seeded_brain(
             self._client,
@@ -100,6 +101,10 @@ class Checks:
         if self._client.null_lists:
             detail += "; where nothing is found, chunks is null, not [] (core.search.shape)"
         return detail
+
+    def _metadata(self, session: str) -> dict[str, JsonValue] | None:
+        """What makes a document a turn, without which the mode conversation is not served."""
+        return {"session_id": session} if Mode.CONVERSATION in (self._runner.modes or ()) else None
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def check() -> str:

@@ -96,7 +96,9 @@ async def verify_claims(
     """
     claimed, needed = runner.modes, plan.settings.mode
     auto_modes = None
-    for mode in dict.fromkeys((*(claimed or ()), needed)):
+    # Of conversation nothing is known here: without a turn in the brain it is served as auto.
+    others = [mode for mode in claimed or () if mode is not Mode.CONVERSATION]
+    for mode in dict.fromkeys((*others, needed)):
         settings = RetrievalSettings(brain, mode, top_k=1, auto_modes=auto_claim(runner))
         with record_exchanges() as exchanges:
             try:

@@ -17,6 +17,7 @@ from memconform.contract.missing_keys import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.sdk_runner import SdkRunner
+from memconform.ingest.provable_modes import TURNS_HINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,8 @@ def flag_remedy(
     if error_code == "bad_ranking" and "score rises" in message and rank_by == "score":
         return "measure with --rank-by position"
     if (served := _SERVED.search(message)) is not None and error_code == "mode_not_served":
-        return f"measure with --mode {served['mode']}, as which it is served"
+        remedy = f"measure with --mode {served['mode']}, as which it is served"
+        return f"{TURNS_HINT}; or {remedy}" if "mode conversation," in message else remedy
     if error_code == "reader_failed" and scripted:
         return "measure with --upstream scripted, whose reader answers without a model"
     if error_code == "bad_trace":
@@ -160,7 +162,7 @@ def mode_remedy(error: CallError, mode: Mode, needed: Mode, runner: SdkRunner) -
     flag = flag_remedy(error.code, error.message, runner) if mode is needed else ""
     claims = f"take {mode.value} out of [capabilities] modes"
     if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
-        claims = "take hybrid, with which auto must be hybrid or bm25, out of [capabilities] modes"
+        claims = "take hybrid out of [capabilities] modes: it says that auto is hybrid or bm25"
     remedies = [flag, claims] if mode in (runner.modes or ()) else [flag]
     remedies += ["fix the daemon's settings", "use --allow-fallback"]
     return "; or ".join(filter(None, remedies))

@@ -51,7 +51,7 @@ class FeatureHash:
 
     @classmethod
     def missing(cls) -> None:
-        """Nothing."""
+        """None: it needs nothing."""
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         return [feature_hash(text) for text in texts]
@@ -140,7 +140,7 @@ class Bge(_CachedModel):
 
     def __init__(self) -> None:
         bge.require_pinned(bge.jar())
-        super().__init__(bge.SHA256)
+        super().__init__(f"{bge.SHA256}/onnxruntime {metadata.version('onnxruntime')}")
 
     @classmethod
     def missing(cls) -> UsageError | None:
@@ -181,34 +181,53 @@ def _require_no_surrogates(texts: Sequence[str]) -> None:
 
 
 _EMBEDDERS: dict[str, type[FeatureHash | MiniLM | Bge]] = {
-    kind.name.lower(): kind for kind in (FeatureHash, Scripted, MiniLM, Bge)
+    kind.name: kind for kind in (FeatureHash, Scripted, MiniLM, Bge)
 }
+_OFFERED = tuple(name for name in _EMBEDDERS if name != SCRIPTED)
+"""What a user may choose: the vectors of `scripted-256` under a model's name would mislead."""
+
+
+def chosen_embedder(name: str) -> Embedder:
+    """The model that a user names, in any case.
+
+    Daemons know `fh256-1` by its exact name: what they are given is that of the embedder.
+
+    Raises:
+        UsageError: as `get_embedder`.
+    """
+    by_folded = {each.lower(): each for each in _OFFERED}
+    if (found := by_folded.get(name.lower())) is None:
+        raise _unknown(name)
+    return get_embedder(found)
 
 
 def get_embedder(name: str) -> Embedder:
-    """The model of that name, in any case; a process has one instance of each.
+    """The model of exactly that name; a process has one instance of each.
 
     Raises:
         UsageError: `unknown_model` for an unknown name; `extra_missing` or `model_missing` if the
             model's packages or weights are not installed; `model_differs` if the weights are not
             those that are pinned.
     """
-    kind = _EMBEDDERS.get(name.lower())
+    kind = _EMBEDDERS.get(name)
     if kind is None:
-        names = [each.name for each in _EMBEDDERS.values()]
-        raise UsageError(
-            f"unknown embedding model {name!r}",
-            code="unknown_model",
-            hint=nearest(name, names) or f"use one of {', '.join(names)}",
-        )
+        raise _unknown(name)
     if (error := kind.missing()) is not None:
         raise error
     return _instance(kind.name)
 
 
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        f"unknown embedding model {name!r}",
+        code="unknown_model",
+        hint=nearest(name, _OFFERED) or f"use one of {', '.join(_OFFERED)}",
+    )
+
+
 @functools.cache
 def _instance(name: str) -> Embedder:
-    return _EMBEDDERS[name.lower()]()
+    return _EMBEDDERS[name]()
 
 
 def served_models() -> list[str]:

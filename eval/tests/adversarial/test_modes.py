@@ -210,6 +210,63 @@ async def test_an_unclaimed_hybrid_is_proven_in_both_legs(tmp_path: Path) -> Non
     assert result.incident.code == "not_searchable"
 
 
+_CONVERSES = (*_CLAIMS, Mode.SEMANTIC, Mode.HYBRID, Mode.CONVERSATION)
+
+
+def _served(**traces: dict[str, Any]) -> Says:
+    """Every mode is served as itself, unless `traces` has another trace for it."""
+
+    def says(mode: str, _: str) -> dict[str, Any]:
+        compares = mode in ("semantic", "hybrid")
+        return traces.get(mode, {"effectiveMode": mode, "embedderUsed": compares})
+
+    return says
+
+
+async def test_a_claim_of_conversation_needs_turns_that_a_run_does_not_have(
+    tmp_path: Path,
+) -> None:
+    """Each run of the reference daemons was `claim_refuted`, when they began to claim the mode."""
+    says = _served(auto=_HYBRID, conversation=_BM25)
+    result = await _run(tmp_path, says, modes=_CONVERSES)
+    assert (_errors(result), result.served_modes) == ({}, {"hybrid": QUESTIONS})
+
+
+async def test_conversation_without_turns_is_not_measured_and_says_why(tmp_path: Path) -> None:
+    """It was said that the mode is "still" served as bm25, because of the embedder's address."""
+    says = _served(auto=_BM25, conversation=_BM25)
+    result = await _run(tmp_path, says, modes=_CONVERSES, mode=Mode.CONVERSATION)
+    assert result.incident is not None
+    assert "requested mode conversation, but the daemon served bm25" in result.incident.message
+    assert "metadata.session_id" in result.incident.hint
+    assert result.pass_rate is None
+
+
+async def test_conversation_waits_for_vectors_as_hybrid_does(tmp_path: Path) -> None:
+    """It was proven by words alone while a daemon had no vectors yet, under the same name."""
+    says = _served(auto=_BM25, hybrid=_BM25)
+    result = await _run(tmp_path, says, modes=_CONVERSES, mode=Mode.CONVERSATION)
+    assert result.incident is not None
+    assert "does not serve mode hybrid" in result.incident.message
+
+
+@pytest.mark.parametrize(("auto", "used"), [(_HYBRID, False), (_BM25, True)])
+async def test_conversation_compares_vectors_where_auto_does(
+    tmp_path: Path,
+    auto: dict[str, Any],
+    used: bool,  # noqa: FBT001
+) -> None:
+    conversation = {"effectiveMode": "conversation", "embedderUsed": used}
+    says = _served(auto=auto, conversation=conversation)
+    result = await _run(tmp_path, says, modes=_CONVERSES, mode=Mode.CONVERSATION)
+    assert result.incident is not None
+    assert f"embedderUsed is {used} in mode conversation" in result.incident.message
+    agreeing = _served(auto=auto, conversation={**conversation, "embedderUsed": not used})
+    (tmp_path / "agreeing").mkdir()
+    measured = await _run(tmp_path / "agreeing", agreeing, modes=_CONVERSES, mode=Mode.CONVERSATION)
+    assert (_errors(measured), measured.served_modes) == ({}, {"conversation": QUESTIONS})
+
+
 _RERANKED = {"effectiveMode": "hybrid-rerank", "embedderUsed": True, "reranked": True}
 _SKIPPED = _RERANKED | {"reranked": False}
 

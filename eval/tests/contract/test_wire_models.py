@@ -93,10 +93,28 @@ def test_events_match_the_contract() -> None:
         (Mode.HYBRID, "\uff57\uff4f\uff52\uff44", True),
         (Mode.HYBRID, "? !", False),
         (Mode.BM25, "a word", False),
+        (Mode.CONVERSATION, "a word", True),
+        (Mode.CONVERSATION, "? !", False),
     ],
 )
 def test_which_searches_rank_every_chunk(mode: Mode, query: str, expected: bool) -> None:  # noqa: FBT001
-    assert ranks_all(mode, query) is expected
+    assert ranks_all(_trace_of(mode, embedder_used=True), query) is expected
+
+
+def test_a_conversation_by_words_ranks_what_they_reach() -> None:
+    assert not ranks_all(_trace_of(Mode.CONVERSATION, embedder_used=False), "a word")
+
+
+def _trace_of(mode: Mode, *, embedder_used: bool) -> Trace:
+    return Trace(
+        requested_mode=mode,
+        effective_mode=mode,
+        embedder_used=embedder_used,
+        reranked=False,
+        fell_back_to_bm25=False,
+        candidate_k=50,
+        search_ms=1,
+    )
 
 
 @pytest.mark.parametrize(

@@ -430,6 +430,19 @@ def test_recency_and_temporal_rank_by_the_dates_of_sessions_and_questions(
     }
 
 
+def test_a_benchmark_without_sessions_has_no_conversations(
+    memconform: Call, one_sdk: str, workspace: Path
+) -> None:
+    """It would be a row of hybrid or of bm25 under another name."""
+    items = [{"id": "a", "content": "The heron waits."}]
+    queries = [{"id": "q", "query": "heron", "relevant": ["a"]}]
+    data = workspace / "plain.json"
+    data.write_text(json.dumps({"name": "plain", "items": items, "queries": queries}))
+    ended = memconform("bench", "--data", data, "--sdk", one_sdk, "--mode", "bm25,conversation")
+    assert (ended.code, "no_sessions" in ended.err) == (2, True), ended.err
+    assert "building" not in ended.err
+
+
 def test_a_question_without_a_date_is_refused_before_a_daemon_starts(
     memconform: Call, one_sdk: str, workspace: Path
 ) -> None:

@@ -34,6 +34,7 @@ from memconform.cli.values import (
     question_ids,
     request_headers,
 )
+from memconform.contract.wire import Mode
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.limits import allow_files
 from memconform.daemons.sdk_runner import Progress
@@ -106,6 +107,8 @@ async def plan_bench(
     chosen = selected.choose(survey)
     if options.sdk and any(strategy.needs_dates for strategy in strategies):
         survey.require_question_dates(chosen)
+    if options.sdk and any(strategy.mode is Mode.CONVERSATION for strategy in strategies):
+        survey.require_sessions()
     errata = applied_errata(options.errata, candidate, survey, progress)
     settings, planner = _settings(
         options,

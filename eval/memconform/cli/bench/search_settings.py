@@ -14,7 +14,7 @@ from memconform.contract.core import DEEPEST, Tuning
 from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest
 from memconform.printing.plurals import plural
-from memconform.upstream.embedders import FEATURE_HASH, Embedder, get_embedder
+from memconform.upstream.embedders import FEATURE_HASH, Embedder, chosen_embedder
 from memconform.validation_faults import first_fault
 
 
@@ -122,7 +122,7 @@ def service_variables(options: BenchOptions) -> list[str]:
     """Return `NAME=VALUE` for the flags that choose model services, then `--env`, which wins.
 
     Raises:
-        UsageError: if the flags contradict each other; or as `get_embedder`.
+        UsageError: if the flags contradict each other; or as `chosen_embedder`.
     """
     has_server = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
     if options.embed_model is not None and not has_server:
@@ -142,7 +142,7 @@ def service_variables(options: BenchOptions) -> list[str]:
     model = options.embed_model
     if model is not None and options.upstream == "scripted" and options.embed_base_url is None:
         # Before a daemon starts, which would only say that its upstream answers 404.
-        model = get_embedder(model).name
+        model = chosen_embedder(model).name
     variables = {
         "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
         "OPENAI_BASE_URL": options.embed_base_url,
@@ -180,7 +180,7 @@ def embedder_for(options: BenchOptions, variables: Mapping[str, str]) -> Callabl
     @cache
     def embedder() -> Embedder:
         if url is None:
-            return get_embedder(model)
+            return chosen_embedder(model)
         from memconform.bench.remote import RemoteEmbedder  # noqa: PLC0415 - numpy, 18 MiB
 
         return RemoteEmbedder(url, model, variables.get("OPENAI_API_KEY"))

@@ -190,10 +190,10 @@ def _corpus(
 
 
 def _embed_variables(options: RunOptions) -> dict[str, str]:
-    """The variable that `--embed-model` sets.
+    """The variables that `--embed-model` sets.
 
     Raises:
-        UsageError: `no_embedder` without the scripted upstream; as `get_embedder`.
+        UsageError: `no_embedder` without the scripted upstream; as `chosen_embedder`.
     """
     if options.embed_model is None:
         return {}
@@ -203,9 +203,13 @@ def _embed_variables(options: RunOptions) -> dict[str, str]:
             code="no_embedder",
             hint="add --upstream scripted",
         )
-    from memconform.upstream.embedders import get_embedder  # noqa: PLC0415 - few runs name a model
+    from memconform.upstream.embedders import chosen_embedder  # noqa: PLC0415 - few runs name a model
 
-    return {"JB_EMBED_MODEL": get_embedder(options.embed_model).name}
+    return {
+        "JB_EMBED_MODEL": chosen_embedder(options.embed_model).name,
+        # A trained model on a slow machine needs longer for a batch than daemons wait by default.
+        "JB_UPSTREAM_TIMEOUT": f"{options.timeout:g}",
+    }
 
 
 def _plan(  # noqa: PLR0917 - what a plan is made of

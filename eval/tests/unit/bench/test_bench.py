@@ -260,6 +260,14 @@ class TestDocumentMap:
             ).documents()
             assert document.metadata == {"item_id": "a", **more}
 
+    def test_another_key_of_a_turn_is_no_turn(self) -> None:
+        items = (Item("a", "text", "D1"), Item("a#1", "key", "D1", source="a"))
+        documents = DocumentMap([Haystack("h", items, ())], turns=True).documents()
+        assert [d.metadata for d in documents] == [
+            {"item_id": "a", "session_id": "h/D1", "index": 0},
+            {"item_id": "a#1"},
+        ]
+
     def test_turns_have_a_session_of_their_haystack_if_conversations_are_ranked(self) -> None:
         """The sessions of two haystacks have the same names, and one brain may hold both."""
         items = (Item("a", "text", "D1", speaker="Ana"), Item("b", "text", "D1"), Item("c", "text"))

@@ -16,7 +16,7 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.upstream import bge, embedders
-from memconform.upstream.embedders import BGE, Bge, get_embedder, served_models
+from memconform.upstream.embedders import BGE, Bge, chosen_embedder, get_embedder, served_models
 from memconform.upstream.script import Script
 from memconform.upstream.server import ScriptedUpstream
 from tests.conftest import CHECKOUT
@@ -170,7 +170,7 @@ def test_unreadable_artefact_is_an_error_of_the_user(jar: Path) -> None:
 def test_texts_go_through_one_at_a_time_in_one_thread() -> None:
     """In a batch, int8 activations would be rounded by the largest of all its texts."""
     texts = ["the lamp burns", "the", "a lamp", "the"]
-    vectors = get_embedder(BGE.upper()).embed(texts)
+    vectors = chosen_embedder(BGE.upper()).embed(texts)
     assert [list(vector[:3]) for vector in vectors] == [pytest.approx([0.6, 0.8, 0])] * 4
     assert _Session.shapes == [(1, 2), (1, 3), (1, 4)], "by length, each once"
     model, options, providers = _Session.made

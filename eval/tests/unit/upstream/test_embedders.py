@@ -23,6 +23,7 @@ from memconform.upstream.embedders import (
     MINILM,
     SCRIPTED,
     MiniLM,
+    chosen_embedder,
     get_embedder,
     served_models,
 )
@@ -91,8 +92,17 @@ def test_unknown_model_suggests_the_nearest_name() -> None:
 
 @pytest.mark.usefixtures("counting")
 def test_names_are_matched_in_any_case() -> None:
-    assert get_embedder("all-minilm-l6-v2") is get_embedder(MINILM)
-    assert get_embedder("FH256-1").name == FEATURE_HASH
+    assert chosen_embedder("all-minilm-l6-v2") is get_embedder(MINILM)
+    assert chosen_embedder("FH256-1").name == FEATURE_HASH
+
+
+@pytest.mark.parametrize(("find", "name"), [(get_embedder, "FH256-1"), (chosen_embedder, SCRIPTED)])
+def test_a_name_that_would_mislead_is_unknown(find: Any, name: str) -> None:
+    """Daemons know `fh256-1` by its exact name: by another one, `auto` was hybrid with hashes."""
+    with pytest.raises(UsageError) as caught:
+        find(name)
+    assert caught.value.code == "unknown_model"
+    assert SCRIPTED not in caught.value.hint
 
 
 @pytest.mark.usefixtures("without_extra")
