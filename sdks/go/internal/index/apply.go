@@ -67,12 +67,12 @@ func (ix *Index) apply(r record) {
 		}
 		delete(ix.documents, r.Path)
 	}
-	if r.Removed {
-		return
-	}
 	if ix.chunks == 0 {
 		// The next vectors may have other dimensions.
 		ix.slots, ix.terms, ix.vectors = nil, postings{}, matrix{}
+	}
+	if r.Removed {
+		return
 	}
 	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, turn: r.turn()}
 	for ordinal, text := range r.Chunks {

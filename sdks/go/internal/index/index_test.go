@@ -250,6 +250,38 @@ func TestVectorsOfAnotherDimensionAreRefused(t *testing.T) {
 	}
 }
 
+// ofDimensions returns a document of one chunk, whose vector has these dimensions.
+func ofDimensions(path string, dims int) Document {
+	d := doc(path, "hello")
+	d.Vectors = []embed.Vector{make(embed.Vector, dims)}
+	d.Vectors[0][0] = 1
+	return d
+}
+
+func TestEmptiedIndexTakesVectorsOfOtherDimensions(t *testing.T) {
+	for _, reopened := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "b.log")
+		ix := newTestIndex(t, file)
+		apply(t, ix, ofDimensions("a.md", 3))
+		if err := ix.Apply(nil, "a.md"); err != nil {
+			t.Fatal(err)
+		}
+		if reopened {
+			_ = ix.Close()
+			ix = newTestIndex(t, file)
+		}
+		other := ofDimensions("b.md", 5)
+		if hits, err := ix.Semantic(other.Vectors[0], rank.Cosine, Filter{}, 1); err != nil || len(hits) != 0 {
+			t.Errorf("reopened %v: %v, %v", reopened, hits, err)
+		}
+		apply(t, ix, other)
+		hits, err := ix.Semantic(other.Vectors[0], rank.Cosine, Filter{}, 1)
+		if err != nil || len(hits) != 1 || hits[0].Score != 1 {
+			t.Errorf("reopened %v: %v, %v", reopened, hits, err)
+		}
+	}
+}
+
 func TestChangeThatFailsMidwayChangesNothing(t *testing.T) {
 	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"))
