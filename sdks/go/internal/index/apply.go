@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/wire"
@@ -89,6 +90,16 @@ func (ix *Index) apply(r record) {
 		ix.turns += len(doc.slots)
 	}
 	ix.documents[r.Path] = doc
+}
+
+// restore applies a record of the log. If a removal before it is lost, its vectors may have other
+// dimensions than those it meets: then its document is missing, and indexed again from its file.
+func (ix *Index) restore(r record) {
+	misfits := func(vector embed.Vector) bool { return ix.vectors.check(len(vector)) != nil }
+	if slices.ContainsFunc(r.vectors, misfits) {
+		r = record{Path: r.Path, Removed: true}
+	}
+	ix.apply(r)
 }
 
 // tidy drops what is no longer used, from memory and from the log, once it is most of them.

@@ -63,7 +63,7 @@ func Open(file, embedder string) (*Index, error) {
 	}
 	opened, err := openLog(file, embedder)
 	if err == nil {
-		err = opened.replay(ix.apply)
+		err = opened.replay(ix.restore)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the index: %w", err)

@@ -113,6 +113,36 @@ func TestTruncatedLogKeepsWhatIsWhole(t *testing.T) {
 	}
 }
 
+func TestLostRemovalBeforeVectorsOfOtherDimensions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.log")
+	ix := newTestIndex(t, file)
+	apply(t, ix, ofDimensions("a.md", 3))
+	if err := ix.Apply(nil, "a.md"); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, ix, ofDimensions("b.md", 5))
+	_ = ix.Close()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[bytes.Index(content, []byte(`"removed"`))] ^= 1
+	if err := os.WriteFile(file, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ix = newTestIndex(t, file)
+	if got := slices.Collect(maps.Keys(ix.Stamps())); !slices.Equal(got, []string{"a.md"}) {
+		t.Errorf("restored %q", got)
+	}
+	// The brain finds what its files lack, and what the index lacks.
+	if err := ix.Apply(nil, "a.md"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range blockRows {
+		apply(t, ix, ofDimensions(fmt.Sprint(n), 5))
+	}
+}
+
 func TestFailedWriteChangesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.log")
 	ix := newTestIndex(t, file)
