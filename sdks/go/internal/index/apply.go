@@ -63,6 +63,7 @@ func (ix *Index) apply(r record) {
 			ix.slots[number] = slot{}
 		}
 		ix.chunks -= len(old.slots)
+		ix.live -= old.size
 		if old.inSession() {
 			ix.turns -= len(old.slots)
 		}
@@ -75,7 +76,7 @@ func (ix *Index) apply(r record) {
 	if r.Removed {
 		return
 	}
-	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, turn: r.turn()}
+	doc := &document{path: r.Path, stamp: r.Stamp, title: r.Title, tags: r.Tags, metadata: r.Metadata, size: r.size, turn: r.turn()}
 	for ordinal, text := range r.Chunks {
 		number := len(ix.slots)
 		ix.slots = append(ix.slots, slot{document: doc, ordinal: ordinal, text: text})
@@ -86,6 +87,7 @@ func (ix *Index) apply(r record) {
 		doc.slots = append(doc.slots, number)
 	}
 	ix.chunks += len(doc.slots)
+	ix.live += doc.size
 	if doc.inSession() {
 		ix.turns += len(doc.slots)
 	}
@@ -107,15 +109,13 @@ func (ix *Index) tidy() {
 	if len(ix.slots) > 2*ix.chunks+leastWaste {
 		ix.compact()
 	}
-	if ix.log == nil || !ix.log.damaged && ix.log.records <= 2*len(ix.documents)+leastWaste {
+	if ix.log == nil || !ix.log.wasteful(len(ix.documents), ix.live) {
 		return
 	}
 	if err := ix.log.rewrite(ix.records); err != nil {
 		slog.Warn("cannot rewrite the log of an index; it stays as it is", "error", err)
 	}
 }
-
-const leastWaste = 1024
 
 // compact renumbers the slots without those that are free.
 func (ix *Index) compact() {

@@ -25,8 +25,9 @@ type Index struct {
 	slots     []slot
 	terms     postings
 	vectors   matrix
-	chunks    int // slots that are taken
-	turns     int // those of them that are turns
+	chunks    int   // slots that are taken
+	turns     int   // those of them that are turns
+	live      int64 // bytes of the documents' records in the log
 
 	// conversations is made by the first query that needs it.
 	conversations func() *conversations
@@ -38,6 +39,7 @@ type document struct {
 	tags        []string
 	metadata    jsontext.Value
 	slots       []int
+	size        int64 // of its record in the log
 	turn
 }
 

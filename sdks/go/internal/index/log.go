@@ -44,6 +44,7 @@ type record struct {
 	Chunks   []string       `json:"chunks,omitzero"`
 
 	vectors []embed.Vector
+	size    int64 // in the log
 }
 
 // openLog opens a log or begins one, also in place of one of another format or embedder.
@@ -89,14 +90,16 @@ func (l *log) write(content []byte) error {
 	return nil
 }
 
-// append writes all records at once.
+// append writes all records at once, and sets their sizes.
 func (l *log) append(records []record) error {
 	var content []byte
-	for _, r := range records {
+	for i := range records {
+		before := len(content)
 		var err error
-		if content, err = r.appendTo(content); err != nil {
+		if content, err = records[i].appendTo(content); err != nil {
 			return err
 		}
+		records[i].size = int64(len(content) - before)
 	}
 	if err := l.write(content); err != nil {
 		return err
@@ -145,12 +148,12 @@ func (l *log) replay(take func(record)) error {
 		if at != behind {
 			reader.Reset(io.NewSectionReader(l.file, at, l.size-at))
 		}
-		r, size, err := readRecord(reader, l.size-at)
+		r, err := readRecord(reader, l.size-at)
 		switch {
 		case err == nil:
 			take(r)
 			l.records++
-			at += size
+			at += r.size
 			behind = at
 		case errors.Is(err, errDamaged):
 			l.damaged = true
@@ -166,27 +169,26 @@ func (l *log) replay(take func(record)) error {
 
 var errDamaged = errors.New("damaged")
 
-// readRecord returns a record and its size in the file.
-func readRecord(reader io.Reader, left int64) (r record, size int64, err error) {
+func readRecord(reader io.Reader, left int64) (r record, err error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(reader, header[:]); err != nil {
-		return r, 0, damagedIfCut(err)
+		return r, damagedIfCut(err)
 	}
 	sum := binary.LittleEndian.Uint32(header[len(mark):])
 	encoded := int64(binary.LittleEndian.Uint32(header[len(mark)+4:]))
-	size = int64(headerSize) + encoded + int64(binary.LittleEndian.Uint32(header[len(mark)+8:]))
+	size := int64(headerSize) + encoded + int64(binary.LittleEndian.Uint32(header[len(mark)+8:]))
 	if string(header[:len(mark)]) != mark || size > left {
-		return r, 0, errDamaged
+		return r, errDamaged
 	}
 	content := make([]byte, size-int64(headerSize))
 	if _, err := io.ReadFull(reader, content); err != nil {
-		return r, 0, damagedIfCut(err)
+		return r, damagedIfCut(err)
 	}
 	if crc32.Update(crc32.Checksum(header[len(mark)+4:], castagnoli), castagnoli, content) != sum {
-		return r, 0, errDamaged
+		return r, errDamaged
 	}
 	if err := wire.Unmarshal(content[:encoded], &r); err != nil {
-		return r, 0, errDamaged
+		return r, errDamaged
 	}
 	if values := content[encoded:]; len(values) > 0 {
 		dims := len(values) / 4 / len(r.Chunks)
@@ -199,7 +201,8 @@ func readRecord(reader io.Reader, left int64) (r record, size int64, err error) 
 			r.vectors = append(r.vectors, vector)
 		}
 	}
-	return r, size, nil
+	r.size = size
+	return r, nil
 }
 
 // damagedIfCut says that a file is damaged that ends too early.
@@ -225,6 +228,17 @@ func (l *log) nextMark(at int64) (int64, error) {
 			return at, err
 		}
 	}
+}
+
+// A log is rewritten once most of it is not live, and more than this.
+const (
+	leastWaste      = 1024
+	leastWasteBytes = 4 << 20
+)
+
+// wasteful reports whether the log should be rewritten, of which these documents and bytes are live.
+func (l *log) wasteful(documents int, live int64) bool {
+	return l.damaged || l.records > 2*documents+leastWaste || l.size > 2*live+leastWasteBytes
 }
 
 // rewrite replaces the file by one with these records.

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const page = 4096
@@ -180,6 +183,53 @@ func TestLogOfMostlyOldRecordsIsRewritten(t *testing.T) {
 		if got := found(t, ix, want+" lion zebra5", Filter{}); len(got) != 2 || best(t, ix, want) != "a.md" {
 			t.Errorf("found %q", got)
 		}
+	}
+}
+
+func TestLogOfALargeDocumentIsRewritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.log")
+	ix := newTestIndex(t, file)
+	large := ofDimensions("a.md", 3)
+	apply(t, ix, doc("b.md", "lion"))
+	if err := ix.Apply(nil, "b.md"); err != nil {
+		t.Fatal(err)
+	}
+	requireBound := func(what string, live int64) {
+		t.Helper()
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ix.live != live || info.Size() != ix.log.size || info.Size() > 2*live+leastWasteBytes {
+			t.Fatalf("%s: %d bytes, %d live, want %d live", what, info.Size(), ix.live, live)
+		}
+	}
+	large.Chunks[0] = strings.Repeat("lion ", 1<<18)
+	record, err := record{
+		Path: large.Path, Stamp: large.Stamp, Metadata: jsontext.Value("{}"), Chunks: large.Chunks, vectors: large.Vectors,
+	}.appendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 8 {
+		apply(t, ix, large)
+		requireBound(fmt.Sprint("round ", round), int64(len(record)))
+	}
+	_ = ix.Close()
+	ix = newTestIndex(t, file)
+	requireBound("reopened", int64(len(record)))
+	paths := []string{large.Path}
+	for n := range 3 {
+		large.Path = fmt.Sprint(n)
+		paths = append(paths, large.Path)
+		apply(t, ix, large)
+	}
+	if err := ix.Apply(nil, paths...); err != nil {
+		t.Fatal(err)
+	}
+	requireBound("emptied", 0)
+	if ix.log.size != int64(len(ix.log.header)) {
+		t.Errorf("an emptied log has %d bytes", ix.log.size)
 	}
 }
 
