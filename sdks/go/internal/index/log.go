@@ -31,6 +31,10 @@ type log struct {
 	size    int64
 	records int
 	damaged bool
+
+	// The size and the records when a rewrite failed: the next one waits until as much is added again.
+	failedSize    int64
+	failedRecords int
 }
 
 // record is a document as it is indexed, or says that there is none.
@@ -238,11 +242,17 @@ const (
 
 // wasteful reports whether the log should be rewritten, of which these documents and bytes are live.
 func (l *log) wasteful(documents int, live int64) bool {
-	return l.damaged || l.records > 2*documents+leastWaste || l.size > 2*live+leastWasteBytes
+	return l.damaged || l.records-l.failedRecords > 2*documents+leastWaste ||
+		l.size-l.failedSize > 2*live+leastWasteBytes
 }
 
 // rewrite replaces the file by one with these records.
 func (l *log) rewrite(records iter.Seq[record]) (err error) {
+	defer func() {
+		if err != nil {
+			l.damaged, l.failedSize, l.failedRecords = false, l.size, l.records
+		}
+	}()
 	file, err := os.Create(l.name + ".new")
 	if err != nil {
 		return err

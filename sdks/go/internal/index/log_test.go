@@ -2,7 +2,9 @@ package index
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -230,6 +232,63 @@ func TestLogOfALargeDocumentIsRewritten(t *testing.T) {
 	requireBound("emptied", 0)
 	if ix.log.size != int64(len(ix.log.header)) {
 		t.Errorf("an emptied log has %d bytes", ix.log.size)
+	}
+}
+
+// attempts counts the warnings of rewrites that failed.
+type attempts struct {
+	slog.Handler
+	count int
+}
+
+func (a *attempts) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a *attempts) Handle(context.Context, slog.Record) error {
+	a.count++
+	return nil
+}
+
+func TestRewriteThatFailedWaitsForAsMuchWaste(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		damaged bool
+		words   int
+		changes int
+		want    int
+	}{
+		{"many records", false, 1, 3 * leastWaste, 2},
+		{"damage", true, 1, 100, 1},
+		{"large records", false, leastWasteBytes / 10 / len("lion "), 30, 2},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			counted := &attempts{}
+			before := slog.Default()
+			slog.SetDefault(slog.New(counted))
+			t.Cleanup(func() { slog.SetDefault(before) })
+			file := filepath.Join(t.TempDir(), "b.log")
+			ix := newTestIndex(t, file)
+			ix.log.damaged = test.damaged
+			if err := os.Mkdir(file+".new", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			d := ofDimensions("a.md", 3)
+			d.Chunks[0] = strings.Repeat("lion ", test.words)
+			for range test.changes {
+				apply(t, ix, d)
+			}
+			if counted.count != test.want {
+				t.Errorf("%d attempts, want %d", counted.count, test.want)
+			}
+			if err := os.Remove(file + ".new"); err != nil {
+				t.Fatal(err)
+			}
+			for ix.log.records > 1 && ix.log.records < 6*leastWaste {
+				apply(t, ix, d)
+			}
+			if ix.log.records != 1 {
+				t.Errorf("%d records are not rewritten", ix.log.records)
+			}
+		})
 	}
 }
 
