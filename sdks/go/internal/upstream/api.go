@@ -109,10 +109,14 @@ func messageOf(body io.Reader) string {
 // longestEvent is a limit of the size of an event, in bytes; the default is 64 KiB.
 const longestEvent = 8 << 20
 
-// Events yields the data of a stream's events. An incomplete one at the end is none.
+// Events yields the data of a stream's events. One without data is none, nor is an incomplete one at the
+// end.
 func Events(stream io.Reader) func(func(data string, err error) bool) {
 	return func(yield func(string, error) bool) {
 		for event, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: longestEvent}) {
+			if err == nil && event.Data == "" {
+				continue
+			}
 			if errors.Is(err, sse.ErrUnexpectedEOF) || !yield(event.Data, err) || err != nil {
 				return
 			}
