@@ -65,14 +65,22 @@ func Open(file, embedder string) (*Index, error) {
 	}
 	opened, err := openLog(file, embedder)
 	if err == nil {
-		err = opened.replay(ix.restore)
+		err = ix.load(opened)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the index: %w", err)
 	}
+	return ix, nil
+}
+
+// load fills the index from the log, which it closes if it fails.
+func (ix *Index) load(opened *log) error {
+	if err := opened.replay(ix.restore); err != nil {
+		return closing(opened.file, err)
+	}
 	ix.log = opened
 	ix.tidy()
-	return ix, nil
+	return nil
 }
 
 // changed forgets what was made from the chunks.

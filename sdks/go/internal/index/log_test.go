@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -145,6 +146,21 @@ func TestLostRemovalBeforeVectorsOfOtherDimensions(t *testing.T) {
 	}
 	for n := range blockRows {
 		apply(t, ix, ofDimensions(fmt.Sprint(n), 5))
+	}
+}
+
+func TestLogThatCannotBeReadIsClosed(t *testing.T) {
+	file, whole := filledIndex(t)
+	unreadable, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix := newTestIndex(t, "")
+	if err := ix.load(&log{name: file, file: unreadable, size: int64(len(whole))}); err == nil {
+		t.Error("loaded")
+	}
+	if err := unreadable.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Close = %v", err)
 	}
 }
 
