@@ -260,7 +260,8 @@ func TestReadersShareTheOrderOfAnIndex(t *testing.T) {
 	for round := range 20 {
 		apply(t, ix, said(fmt.Sprint(round), "s", fmt.Sprint(round), "", "kite"))
 		var reading sync.WaitGroup
-		for range 8 {
+		var orders [8]*conversations
+		for reader := range orders {
 			reading.Add(1)
 			go func() {
 				defer reading.Done()
@@ -268,9 +269,13 @@ func TestReadersShareTheOrderOfAnIndex(t *testing.T) {
 				if err != nil || len(hits) != round+1 {
 					t.Errorf("round %d: %d hits, %v", round, len(hits), err)
 				}
+				orders[reader] = ix.conversations()
 			}()
 		}
 		reading.Wait()
+		if made := slices.Compact(orders[:]); len(made) != 1 || len(made[0].places) != round+1 {
+			t.Errorf("round %d: %d orders are made", round, len(made))
+		}
 	}
 }
 
