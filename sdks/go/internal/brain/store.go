@@ -19,6 +19,10 @@ import (
 
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
+// olderIndex matches the names of SQLite databases, which the indexes were before they were logs, and of
+// what belongs to them.
+var olderIndex = regexp.MustCompile(`\.sqlite(-wal|-shm|-journal)?$`)
+
 // Store manages all brains below a state folder.
 type Store struct {
 	home     Home
@@ -56,11 +60,15 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	return store, nil
 }
 
-// removeOrphans removes the indexes of brains whose folder was removed by hand while no daemon ran: they
-// hold the text of the documents.
+// removeOrphans removes the indexes of brains whose folder was removed by hand while no daemon ran, and
+// all of an older format: they hold the text of the documents.
 func (s *Store) removeOrphans() {
-	entries, err := os.ReadDir(filepath.Dir(s.home.layout("").index))
+	folder := filepath.Dir(s.home.layout("").index)
+	entries, err := os.ReadDir(folder)
 	for _, entry := range entries {
+		if olderIndex.MatchString(entry.Name()) {
+			err = errors.Join(err, index.Remove(filepath.Join(folder, entry.Name())))
+		}
 		end := strings.LastIndex(entry.Name(), indexSuffix)
 		if end < 0 || checkID(entry.Name()[:end]) != nil {
 			continue
@@ -70,7 +78,7 @@ func (s *Store) removeOrphans() {
 		}
 	}
 	if err != nil {
-		slog.Warn("cannot remove the index of a brain that is gone", "error", err)
+		slog.Warn("cannot remove an index that is no longer used", "error", err)
 	}
 }
 

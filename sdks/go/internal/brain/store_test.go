@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,42 @@ func TestDamagedIndexIsRebuiltFromTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, get(t, newTestStore(t, home, embed.FeatureHash{}), "b"), "zebra", "a.md")
+}
+
+func TestIndexesOfAnOlderFormatAreRemoved(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, embed.FeatureHash{})
+	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
+	ingest(t, create(t, store, "b.sqlite"), text("a.md", "zebra"))
+	_ = store.Close()
+	older := []string{"b.sqlite", "b.sqlite-wal", "b.sqlite-shm", "gone.sqlite", "gone.sqlite-journal"}
+	kept := []string{
+		"index/go/b.log", "index/go/b.sqlite.log", "index/other/b.sqlite", "brains/b/n.sqlite", "brains/b.sqlite/a.md",
+	}
+	if err := os.Mkdir(filepath.Join(home, "index/other"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range older {
+		if err := os.WriteFile(filepath.Join(home, "index/go", name), []byte("zebra"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"index/other/b.sqlite", "brains/b/n.sqlite"} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte("zebra"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newTestStore(t, home, embed.FeatureHash{})
+	for _, name := range older {
+		if _, err := os.Stat(filepath.Join(home, "index/go", name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+	for _, name := range kept {
+		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestSecondDaemonBuildsItsOwnIndex(t *testing.T) {
