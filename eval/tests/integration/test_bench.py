@@ -438,7 +438,8 @@ def test_a_benchmark_without_sessions_has_no_conversations(
     queries = [{"id": "q", "query": "heron", "relevant": ["a"]}]
     data = workspace / "plain.json"
     data.write_text(json.dumps({"name": "plain", "items": items, "queries": queries}))
-    ended = memconform("bench", "--data", data, "--sdk", one_sdk, "--mode", "bm25,conversation")
+    modes = ("--mode", "bm25,conversation")
+    ended = memconform("bench", "--suite", "file", "--data", data, "--sdk", one_sdk, *modes)
     assert (ended.code, "no_sessions" in ended.err) == (2, True), ended.err
     assert "building" not in ended.err
 

@@ -1,5 +1,6 @@
 """Brains: replacement, isolation, order, and an index that follows the files."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -222,6 +223,58 @@ def test_a_write_that_fails_midway_changes_nothing(
     assert '"old"' in (tmp_path / "meta" / "b" / "a.md.json").read_text()
     assert not [path for path in (tmp_path / "staging").glob("*/*") if path.is_dir()]
     assert _paths(store, "zebra giraffe") == ["a.md"]
+
+
+def test_a_change_that_fails_after_its_index_is_not_found(
+    store: BrainStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files were restored, and the text that is not there was found."""
+    brain = store.create("b", None)
+    brain.ingest([_new("a.md", "zebra")])
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("memoryd.files.journal.Journal.end", refuse)
+        with pytest.raises(OSError, match="Input/output"):
+            brain.ingest([_new("a.md", "giraffe"), _new("b.md", "giraffe")])
+    assert _paths(store, "giraffe") == []
+    assert _paths(store, "zebra") == ["a.md"]
+    assert brain.counts().documents == 1
+
+
+def test_a_document_may_be_removed_by_hand_while_it_is_replaced(
+    store: BrainStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain, link = store.create("b", None), os.link
+    brain.ingest([_new("a.md", "zebra")])
+
+    def remove_first(source: object, target: object, **more: bool) -> None:
+        if str(source).endswith("/a.md"):
+            (tmp_path / "brains" / "b" / "a.md").unlink(missing_ok=True)
+        link(source, target, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("os.link", remove_first)
+        brain.ingest([_new("a.md", "giraffe")])
+    assert _paths(store, "giraffe zebra") == ["a.md"]
+
+
+def test_the_indexes_of_a_former_version_are_removed(tmp_path: Path) -> None:
+    """They hold the text of documents, also of brains that are deleted."""
+    folder = tmp_path / "index" / "py"
+    folder.mkdir(parents=True)
+    for name in ("b.sqlite", "b.sqlite-wal", "gone.sqlite"):
+        (folder / name).write_text("zebra")
+    store = BrainStore(tmp_path, None)
+    store.create("x.sqlite", None).ingest([_new("a.md", "zebra")])
+    store.close()
+    BrainStore(tmp_path, None).close()
+    assert sorted(path.name for path in folder.glob("*.sqlite*")) == [
+        "x.sqlite.lock",
+        "x.sqlite.log",
+    ]
 
 
 def test_a_batch_that_fails_midway_is_undone(

@@ -1,14 +1,24 @@
 """A ranking of conversations in an index that changes; test_vectors.py has the formula."""
 
 import random
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from memoryd.brain.ingest import NewDocument
+from memoryd.brain.store import BrainStore
 from memoryd.embed.embed import Vector
+from memoryd.embed.featurehash import FeatureHash
 from memoryd.index.filter import Filters
 from memoryd.index.index import Index, IndexedDocument
+from memoryd.index.sessions import SessionChunk, Sessions
+from memoryd.retrieve.plan import RetrievalRequest
+from memoryd.retrieve.retrieve import Retriever
 
 _NO_FILTERS = Filters()
 
@@ -85,5 +95,47 @@ def test_a_filter_changes_no_score() -> None:
     assert min(score for _, _, score in complete) < 0
 
 
-def test_the_last_turn_may_go_before_the_search() -> None:
+def test_an_empty_index_has_no_conversation() -> None:
     assert _found(Index(None, None), "heron", _vector(1)) == []
+
+
+def test_turns_that_go_while_the_query_is_embedded_decide_the_mode(tmp_path: Path) -> None:
+    """Notes were ranked as a conversation, under its name."""
+
+    class Forgetting(FeatureHash):
+        model = "other"
+
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if "heron?" in texts and brain.counts().documents == 1:
+                brain.ingest([NewDocument("a.md", b"A heron waits.", {})])
+            return super().embed(texts)
+
+    store = BrainStore(tmp_path, Forgetting())
+    brain = store.create("b", None)
+    turn = {"metadata": {"session_id": "s"}}
+    brain.ingest([NewDocument("a.md", b"The kettle sings.", turn)])
+    retrieved = Retriever().retrieve(brain, RetrievalRequest("heron?", 5, mode="conversation"))
+    assert (retrieved.trace.effective_mode, retrieved.trace.embedder_used) == ("hybrid", True)
+    assert [chunk.text for chunk in retrieved.chunks] == ["A heron waits."]
+    store.close()
+
+
+def test_searches_share_the_order_of_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(None, None)
+    index.apply([_document("a.md", "heron", session_id="s")])
+    made, second_searches = list[int](), threading.Event()
+
+    def build(chunks: Iterable[SessionChunk]) -> Sessions:
+        made.append(1)
+        assert second_searches.wait(60)
+        return Sessions(chunks)
+
+    def second() -> list[Row]:
+        second_searches.set()
+        return _found(index, "heron")
+
+    monkeypatch.setattr("memoryd.index.index.Sessions", build)
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(_found, index, "heron"), threads.submit(second)]
+        assert [len(each.result()) for each in both] == [1, 1]
+    assert len(made) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from memoryd.embed.featurehash import FeatureHash
 from memoryd.index.filter import Filters
-from memoryd.index.index import LEAST_WASTE, Counts, Index, IndexedDocument
+from memoryd.index.index import LEAST_WASTE, LEAST_WASTED_BYTES, Counts, Index, IndexedDocument
 from memoryd.index.log import MARK
 
 _PAGE = 4096
@@ -155,6 +155,72 @@ def test_a_log_of_mostly_old_records_is_rewritten(file: Path) -> None:
         assert _nearest(opened, _words(39)) == "39"
         assert opened.counts() == Counts(40, 80, 80)
         opened.close()
+
+
+def test_a_large_document_that_is_replaced_does_not_grow_the_log(tmp_path: Path) -> None:
+    """150 texts of 1 MiB, of which none was left, took 150 MiB, with all that they said."""
+    file = tmp_path / "b.log"
+    index = _open(file)
+    for number in range(12):
+        index.apply([_document("a", f"lion{number} " + 2**20 * "x")])
+        assert file.stat().st_size <= 2 * 2**20 + LEAST_WASTED_BYTES + 2**12
+    index.close()
+    again = _open(file)
+    assert _keyword(again, "lion11 lion10") == ["a"]
+    for number in range(9):
+        again.apply([_document(f"{number}", 2**20 * "x")])
+        again.apply(removed=[f"{number}", "a"])
+    assert again.counts().documents == 0
+    assert file.stat().st_size <= LEAST_WASTED_BYTES
+    again.close()
+
+
+def test_a_rewrite_that_failed_is_not_tried_at_each_change(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, attempts = _open(file), list[int]()
+
+    def refuse(*_: object) -> None:
+        attempts.append(1)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("memoryd.index.log.Log.rewritten", refuse)
+    for number in range(3 * LEAST_WASTE):
+        index.apply([_document("0", f"lion{number}")])
+    for _ in range(9):
+        index.apply([_document("0", 2**20 * "x")])
+    index.close()
+    assert 2 <= len(attempts) <= 6
+
+
+def test_what_a_failed_write_leaves_is_overwritten(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next failure cut a record that had been acknowledged."""
+    index = _open(file)
+
+    def write_part(log: FileIO, content: bytes) -> None:
+        log.write(content[:50])
+        raise OSError(28, "No space left on device")
+
+    class Stubborn(FileIO):
+        def truncate(self, size: int | None = None) -> int:
+            raise OSError(5, f"cannot truncate to {size}")
+
+    index.close()
+    with monkeypatch.context() as full:
+        full.setattr("memoryd.index.log.FileIO", Stubborn)
+        index = _open(file)
+        full.setattr("memoryd.index.log.write_whole", write_part)
+        with pytest.raises(OSError, match="No space"):
+            index.apply([_document("40", _words(40), "with a giraffe")])
+    index.apply([_document("41", _words(41), "with a giraffe")])
+    with monkeypatch.context() as full:
+        full.setattr("memoryd.index.log.write_whole", write_part)
+        with pytest.raises(OSError, match="No space"):
+            index.apply([_document("42", _words(42), "with a giraffe")])
+    index.close()
+    assert _require_sound(file) == 41
 
 
 def test_a_log_that_cannot_be_rewritten_stays(

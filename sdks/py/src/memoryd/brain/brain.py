@@ -178,11 +178,19 @@ class Brain:
             return
         self._commits += 1
         tree = self._tree()
-        with place_files(tree, self._staging, draft.documents):
-            index.apply(
-                [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
-                removed=[path for path, document in draft.documents.items() if document is None],
-            )
+        applied = False
+        try:
+            with place_files(tree, self._staging, draft.documents):
+                index.apply(
+                    [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
+                    removed=[path for path, new in draft.documents.items() if new is None],
+                )
+                applied = True
+        except BaseException:
+            # The files are restored, and the index is not: it is compared with them again.
+            if applied:
+                self._reconciled = None
+            raise
 
     def _reconcile(self) -> Index:
         with self._locked_index() as index, self._files_lock.shared():

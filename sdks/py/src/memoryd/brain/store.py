@@ -35,8 +35,11 @@ class BrainStore:
     def _remove_orphans(self) -> None:
         """Remove the indexes of brains whose folder was removed by hand while no daemon ran.
 
-        They hold the text of the documents.
+        They hold the text of the documents, as do the indexes of a former version.
         """
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            for former in (self._home / "index" / "py").glob(f"*.sqlite{suffix}"):
+                former.unlink(missing_ok=True)
         files = list((self._home / "index" / "py").glob(f"*{INDEX_SUFFIX}*"))
         for brain_id in {file.name.rpartition(INDEX_SUFFIX)[0] for file in files}:
             if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -144,7 +144,8 @@ class _Placement:
             os.link(source, target)
         except FileExistsError:
             # A hard link, so that the document never disappears from its path.
-            os.link(target, self._change / old, follow_symlinks=False)
+            with suppress(FileNotFoundError):  # removed by hand meanwhile
+                os.link(target, self._change / old, follow_symlinks=False)
             link = Path(f"{source}.link")
             link.hardlink_to(source)
             link.replace(target)

@@ -1,10 +1,11 @@
 """The search index of one brain, in memory; a log keeps what it was made from."""
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 LEAST_WASTE = 1024
 """How much that is no longer used is kept in any case, as slots and as records of the log."""
+LEAST_WASTED_BYTES = 2**22
+"""The same in bytes of the log."""
 
 _READ_AT_ONCE = 1024
 
@@ -67,6 +70,8 @@ class _Document:
     """Without the vectors, which are in the matrix."""
     slots: range
     turn: Turn | None
+    size: int
+    """In bytes of the log."""
 
 
 class Index:
@@ -85,7 +90,8 @@ class Index:
             OSError: if the log cannot be read, or begun.
         """
         self._documents: dict[str, _Document] = {}
-        self._chunks = self._turns = 0
+        self._chunks = self._turns = self._bytes = 0
+        self._ordering = threading.Lock()
         self._clear()
         self._log = None if file is None else Log(file, embedder)
         if self._log is not None:
@@ -131,9 +137,8 @@ class Index:
         """
         self._require_dimensions(v for document in documents for v in document.vectors or ())
         changes: list[Change] = [*map(Removal, removed), *map(_record, documents)]
-        if self._log is not None:
-            self._log.append(changes)
-        self._apply(changes)
+        sizes = repeat(0) if self._log is None else self._log.append(changes)
+        self._apply(zip(changes, sizes, strict=False))
         self._tidy()
 
     def _require_dimensions(self, vectors: Iterable[Vector]) -> None:
@@ -146,12 +151,12 @@ class Index:
                     f"the embedder answers {len(vector)} dimensions, the index holds {expected}",
                 )
 
-    def _apply(self, changes: Iterable[Change]) -> None:
-        """Change what is in memory."""
+    def _apply(self, changes: Iterable[tuple[Change, int]]) -> None:
+        """Change what is in memory; changes come with the bytes that they take in the log."""
         self._forget_orders()
         vectors: list[npt.NDArray[np.float32]] = []
         dimensions = self._vectors.dimensions
-        for change in changes:
+        for change, size in changes:
             self._remove(change.path)
             if not self._chunks:
                 self._clear()
@@ -166,7 +171,7 @@ class Index:
                     # The log has lost the removal of all others: this one is indexed again.
                     continue
                 vectors.append(change.vectors)
-            self._insert(change)
+            self._insert(change, size)
         if vectors:
             rows = np.concatenate(vectors)
             self._vectors.put(len(self._slots) - len(rows), rows)
@@ -179,17 +184,20 @@ class Index:
             self._slots[slot] = None
             self._taken[slot] = 0
         self._chunks -= len(document.slots)
+        self._bytes -= document.size
         if document.turn is not None:
             self._turns -= len(document.slots)
 
-    def _insert(self, record: Record) -> None:
+    def _insert(self, record: Record, size: int) -> None:
         first, count = len(self._slots), len(record.chunks)
         turn = Turn.of(record.session, record.metadata)
-        document = _Document(record._replace(vectors=None), range(first, first + count), turn)
+        slots = range(first, first + count)
+        document = _Document(record._replace(vectors=None), slots, turn, size)
         self._documents[record.path] = document
         self._slots += [document] * count
         self._taken += b"\1" * count
         self._chunks += count
+        self._bytes += size
         if turn is not None:
             self._turns += count
         for text in record.chunks:
@@ -199,12 +207,18 @@ class Index:
         """Drop what is no longer used, from memory and from the log, once it is most of them."""
         if len(self._slots) > 2 * self._chunks + LEAST_WASTE:
             self._compact()
-        log, most = self._log, 2 * len(self._documents) + LEAST_WASTE
-        if log is not None and (log.damaged or log.records > most):
-            try:
-                self._log = log.rewritten(self._records())
-            except OSError as error:
-                _log.warning("cannot rewrite the log of an index, which stays as it is: %s", error)
+        log = self._log
+        if log is None or not (
+            log.damaged
+            or log.records > 2 * len(self._documents) + LEAST_WASTE
+            or log.size - log.tolerated > 2 * self._bytes + LEAST_WASTED_BYTES
+        ):
+            return
+        try:
+            self._log = log.rewritten(self._records())
+        except OSError as error:
+            _log.warning("cannot rewrite the log of an index, which stays as it is: %s", error)
+            log.records, log.damaged, log.tolerated = 0, False, log.size
 
     def _compact(self) -> None:
         """Renumber the slots without those that are free."""
@@ -296,13 +310,14 @@ class Index:
         return cosines
 
     def _ordered_sessions(self) -> Sessions:
-        if self._sessions is None:
-            self._sessions = Sessions(
-                SessionChunk.of(document.turn, path, slot, text)
-                for path, document in self._documents.items()
-                for slot, text in zip(document.slots, document.record.chunks, strict=True)
-            )
-        return self._sessions
+        with self._ordering:
+            if self._sessions is None:
+                self._sessions = Sessions(
+                    SessionChunk.of(document.turn, path, slot, text)
+                    for path, document in self._documents.items()
+                    for slot, text in zip(document.slots, document.record.chunks, strict=True)
+                )
+            return self._sessions
 
     def _best(
         self, slots: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int
@@ -330,9 +345,10 @@ class Index:
         return allowed
 
     def _ordered_paths(self) -> PathOrder:
-        if self._path_order is None:
-            self._path_order = PathOrder((path, d.slots) for path, d in self._documents.items())
-        return self._path_order
+        with self._ordering:
+            if self._path_order is None:
+                self._path_order = PathOrder((path, d.slots) for path, d in self._documents.items())
+            return self._path_order
 
     def _matching(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """A mask of the slots that match the lists of the filters."""

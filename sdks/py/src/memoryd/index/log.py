@@ -5,9 +5,11 @@ they are missing when the log is read, and their documents are indexed again.
 """
 
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, NamedTuple
@@ -63,16 +65,18 @@ class Log:
         """Open a log, or begin one; one of another format or embedder is emptied."""
         self.records = 0
         self.damaged = False
+        self.tolerated = 0
+        """Bytes that a rewrite could not save, so that it is not tried again at each change."""
         self._path = file
         self._embedder = embedder
         self._header = f"memoryd {_FORMAT} {json.dumps(embedder)}\n".encode()
         # Unbuffered, so that a write has failed or is done.
-        self._file = file.open("a+b", buffering=0)
+        self._file = FileIO(os.open(file, os.O_RDWR | os.O_CREAT, 0o666), "r+")
         try:
-            self._size = self._file.tell()
+            self.size = self._file.seek(0, os.SEEK_END)
             self._file.seek(0)
             if self._file.read(len(self._header)) != self._header:
-                self._size = self._file.truncate(0)
+                self.size = self._file.truncate(0)
                 self._write(self._header)
         except BaseException:
             self.close()
@@ -81,33 +85,36 @@ class Log:
     def close(self) -> None:
         self._file.close()
 
-    def append(self, changes: Sequence[Change]) -> None:
-        """Write all of `changes`; nothing is changed if that fails."""
-        self._write(b"".join(map(_encode, changes)))
+    def append(self, changes: Sequence[Change]) -> list[int]:
+        """Write all of `changes`, and return their sizes; nothing is changed if that fails."""
+        encoded = [_encode(change) for change in changes]
+        self._write(b"".join(encoded))
         self.records += len(changes)
+        return [len(each) for each in encoded]
 
     def _write(self, content: bytes) -> None:
+        # Over what a write may have left that failed, and could not be removed.
+        self._file.seek(self.size)
         try:
             write_whole(self._file, content)
         except OSError:
-            # What cannot be removed is found to be damaged.
             with suppress(OSError):
-                self._file.truncate(self._size)
+                self._file.truncate(self.size)
             raise
-        self._size += len(content)
+        self.size += len(content)
 
-    def read(self) -> Iterator[Change]:
-        """The changes whose records are intact, in order."""
+    def read(self) -> Iterator[tuple[Change, int]]:
+        """The changes whose records are intact, in order, with their sizes."""
         with self._path.open("rb", buffering=16 * _PIECE) as file:
             start = file.seek(len(self._header))
-            while start < self._size:
-                change = _read_record(file, self._size - start)
+            while start < self.size:
+                change = _read_record(file, self.size - start)
                 if change is None:
                     self.damaged = True
                     _seek_mark(file, start + 1)
                 else:
                     self.records += 1
-                    yield change
+                    yield change, file.tell() - start
                 start = file.tell()
 
     def rewritten(self, changes: Iterable[Change]) -> "Log":

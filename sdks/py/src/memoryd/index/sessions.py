@@ -81,6 +81,7 @@ class Sessions:
 
     def named(self, query: Sequence[str]) -> Flags:
         """Whether the terms of a query name the speaker of each chunk."""
-        spoken = [bool(name) and name.issubset(query) for name in self._names]
+        terms_of_query = frozenset(query)
+        spoken = [bool(name) and name <= terms_of_query for name in self._names]
         flags: Flags = np.array(spoken)[self._speakers]
         return flags

@@ -57,10 +57,8 @@ class Retriever:
             Problem: `not_found` if the brain was deleted.
         """
         started = time.perf_counter()
-        mode = self._effective(request.mode, brain)
-        compares = _auto(brain.embedder) == "hybrid" if mode == "conversation" else mode != "bm25"
-        plan = Plan.of(mode, request, compares=compares)
-        chunks = self._chunks(brain, request, plan)
+        plan, chunks = self._search(brain, request)
+        chunks = self._reranked(request.query, chunks, plan)
         search_ms = (time.perf_counter() - started) * 1e3
         trace = Trace(
             requested_mode=request.mode,
@@ -80,30 +78,42 @@ class Retriever:
             return None
         return self.reranker.name
 
-    def _effective(self, mode: Mode, brain: Brain) -> ServedMode:
-        if mode == "conversation" and brain.query_index(lambda index: index.has_turns):
+    def _plan(self, mode: Mode, request: RetrievalRequest, embedder: Embedder | None) -> Plan:
+        served = self._effective(mode, embedder)
+        compared_as = _auto(embedder) if served == "conversation" else served
+        return Plan.of(served, request, compares=compared_as != "bm25")
+
+    def _effective(self, mode: Mode, embedder: Embedder | None) -> ServedMode:
+        if mode == "auto":
+            return _auto(embedder)
+        if mode == "conversation":
             return mode
-        if mode in ("auto", "conversation"):
-            return _auto(brain.embedder)
-        if mode == "bm25" or brain.embedder is None:
+        if mode == "bm25" or embedder is None:
             return "bm25"
         if mode == "hybrid-rerank" and self.reranker is not None:
             return mode
         return "semantic" if mode == "semantic" else "hybrid"
 
-    def _chunks(self, brain: Brain, request: RetrievalRequest, plan: Plan) -> list[Chunk]:
-        query = request.query
-        if not query_terms(query):
-            return []
+    def _search(self, brain: Brain, request: RetrievalRequest) -> tuple[Plan, list[Chunk]]:
+        """What is found before any reranking, and how."""
+        query, has_terms = request.query, bool(query_terms(request.query))
+        plan = self._plan(request.mode, request, brain.embedder)
         vector = None
         # Embed before the index is locked: a slow service must not delay other requests.
-        if plan.compares and brain.embedder is not None:
+        if has_terms and plan.compares and brain.embedder is not None:
             [vector] = brain.embedder.embed([self.query_prefix + query])
 
-        def search(index: Index) -> list[Chunk]:
-            return [chunk_of(index, hit) for hit in _rank(index, request, vector, plan)]
+        def search(index: Index) -> tuple[Plan, list[Chunk]]:
+            served = plan
+            if plan.mode == "conversation" and not index.has_turns:
+                served = self._plan("auto", request, brain.embedder)
+            hits = _rank(index, request, vector, served) if has_terms else []
+            return served, [chunk_of(index, hit) for hit in hits]
 
-        chunks = brain.query_index(search)
+        plan, chunks = brain.query_index(search)
+        return plan, chunks
+
+    def _reranked(self, query: str, chunks: list[Chunk], plan: Plan) -> list[Chunk]:
         if plan.mode == "hybrid-rerank" and self.reranker is not None and chunks:
             chunks = self._rerank(self.reranker, query, chunks, plan)
         return chunks[: plan.top_k]
