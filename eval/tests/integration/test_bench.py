@@ -435,9 +435,9 @@ def test_a_benchmark_without_sessions_has_no_conversations(
 ) -> None:
     """It would be a row of hybrid or of bm25 under another name."""
     items = [{"id": "a", "content": "The heron waits."}]
-    queries = [{"id": "q", "query": "heron", "relevant": ["a"]}]
+    asked = [{"query": "heron", "gold": ["a"]}]
     data = workspace / "plain.json"
-    data.write_text(json.dumps({"name": "plain", "items": items, "queries": queries}))
+    data.write_text(json.dumps({"name": "plain", "items": items, "questions": asked}))
     modes = ("--mode", "bm25,conversation")
     ended = memconform("bench", "--suite", "file", "--data", data, "--sdk", one_sdk, *modes)
     assert (ended.code, "no_sessions" in ended.err) == (2, True), ended.err

@@ -365,7 +365,7 @@ def test_falsy_and_long_values_and_moved_attributes_are_generated() -> None:
     assert sorted(missing) == []
 
 
-def test_half_of_the_searches_are_hybrid() -> None:
+def test_a_third_of_the_searches_are_hybrid() -> None:
     """A search without a mode was hybrid, until `auto` became bm25 with the feature hash."""
     served: list[str] = []
 

@@ -101,7 +101,11 @@ def test_stop_words() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [c for c in _vectors("conversation")["cases"] if "cosines" not in c and c["expected"]],
+    [
+        c
+        for c in _vectors("conversation")["cases"]
+        if "cosines" not in c and c["expected"] is not None
+    ],
     ids=lambda case: case["name"],
 )
 def test_conversation(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
