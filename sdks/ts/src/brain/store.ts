@@ -84,10 +84,21 @@ export class BrainStore {
   async get(id: string): Promise<Brain> {
     const paths = this.#pathsOf(id);
     const opening = this.#open.get(id);
-    if (opening !== undefined) return opening.brain;
+    if (opening === undefined) {
+      return this.#begin(id, (signal) =>
+        Brain.open(id, paths, this.#staging, this.#embedder, signal),
+      );
+    }
+    const brain = await opening.brain;
+    if (!brain.isStale) return brain;
+    // Another request may have begun to reconcile it.
+    if (this.#open.get(id) !== opening) return this.get(id);
+    return this.#begin(id, (signal) => brain.reconcile(signal));
+  }
+
+  #begin(id: string, open: (signal: AbortSignal) => Promise<Brain>): Promise<Brain> {
     const controller = new AbortController();
-    const signal = AbortSignal.any([controller.signal, this.#closing.signal]);
-    const brain = Brain.open(id, paths, this.#staging, this.#embedder, signal);
+    const brain = open(AbortSignal.any([controller.signal, this.#closing.signal]));
     this.#open.set(id, { brain, controller });
     brain.catch(() => {
       if (this.#open.get(id)?.brain === brain) this.#open.delete(id);
