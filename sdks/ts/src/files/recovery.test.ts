@@ -218,6 +218,22 @@ test("an empty folder that cannot be removed does not undo a committed change", 
   assert.deepEqual(changesLeft(root), []);
 });
 
+for (const name of ["readdirSync", "unlinkSync", "rmdirSync"] as const) {
+  test(`a change is stored even if its folder cannot be removed: ${name}`, async (t) => {
+    await ingest(brain, NOTES);
+    let failures = 0;
+    failAt(t, name, (path) => path.includes("/change-") && failures++ >= 0);
+    await apply(write("a"), remove("c"));
+    restoreMocks(t);
+    assert.equal(failures, 1);
+    assert.deepEqual(await pathsOf(brain, "giraffe"), ["a"]);
+    await store.close();
+    assert.deepEqual(changesLeft(root), []);
+    store = openStore(root);
+    assert.deepEqual(await pathsOf(await store.get("b"), "giraffe"), ["a"]);
+  });
+}
+
 test("later acknowledged writes are not undone", async (t) => {
   await ingest(brain, NOTES);
   const home = join(copies, "home");
