@@ -27,8 +27,9 @@ export interface FileChange {
 
 /**
  * Apply `changes` and call `commit`. If anything fails, `commit` included, the former files are restored
- * and the error is thrown; what `commit` did is the caller's to undo, even if it succeeded. It runs in one turn of the event loop, so no other request sees a partial
- * state, and it needs no lock. If the process is killed, the next start of a daemon undoes the changes.
+ * and the error is thrown; what `commit` did is the caller's to undo, even if it succeeded. It runs in one
+ * turn of the event loop, so no other request sees a partial state, and it needs no lock. If the process is
+ * killed, the next start of a daemon undoes the changes.
  *
  * @throws AggregateError if not everything could be undone; the next start tries again.
  */

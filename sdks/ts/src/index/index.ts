@@ -176,7 +176,7 @@ export class Index {
     if (this.#slots.length > 2 * this.#chunks + LEAST_WASTE) this.#compact();
     const log = this.#log;
     if (log === undefined || log.isRewriting) return;
-    if (log.damaged || log.length > 2 * this.#documents.size + LEAST_WASTE) {
+    if (log.damaged || log.isWasteful || log.length > 2 * this.#documents.size + LEAST_WASTE) {
       // A full disk must not fail a change that the log has: it stays as it is.
       log.rewrite(this.#records()).catch(() => undefined);
     }
