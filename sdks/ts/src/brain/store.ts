@@ -44,10 +44,17 @@ export class BrainStore {
   }
 
   /**
-   * Remove the indexes of brains whose folder was removed by hand while no daemon ran: they hold the text
-   * of the documents.
+   * Remove the indexes of brains whose folder was removed by hand while no daemon ran, and those of former
+   * daemons: they hold the text of the documents.
    */
   #removeOrphans(): void {
+    for (const file of this.#home.formerIndexes()) {
+      try {
+        rmSync(file, { force: true });
+      } catch (error) {
+        this.#log.warn({ file, reason: String(error) }, "cannot remove a former index");
+      }
+    }
     for (const id of this.#home.indexedIds()) {
       if (!isId(id) || statusOf(this.#home.of(id).documents)?.isDirectory()) continue;
       try {
