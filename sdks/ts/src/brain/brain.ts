@@ -1,5 +1,7 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
+import type { Logger } from "pino";
+
 import type { Embedder } from "../embed/embed.js";
 import { Feed } from "../feed.js";
 import { lockFile, type Lock } from "../files/lock.js";
@@ -43,13 +45,14 @@ export class Brain {
     staging: Staging,
     embedder: Embedder | undefined,
     signal: AbortSignal,
+    log: Logger,
   ): Promise<Brain> {
     const lock = lockFile(paths.lock);
     let index: Index;
     try {
       // If another TypeScript daemon has locked the log, this one builds its index in memory alone.
       const file = lock && paths.index;
-      index = await Index.open(file, embedder?.name ?? "none", signal);
+      index = await Index.open(file, embedder?.name ?? "none", signal, log.child({ brain: id }));
     } catch (error) {
       lock?.release();
       throw error;

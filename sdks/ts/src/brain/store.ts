@@ -93,7 +93,7 @@ export class BrainStore {
     const opening = this.#open.get(id);
     if (opening === undefined) {
       return this.#begin(id, (signal) =>
-        Brain.open(id, paths, this.#staging, this.#embedder, signal),
+        Brain.open(id, paths, this.#staging, this.#embedder, signal, this.#log),
       );
     }
     const brain = await opening.brain;

@@ -1,10 +1,12 @@
 /** An index after damage, a full disk and many changes. */
 
 import assert from "node:assert/strict";
-import fs, { existsSync, readFileSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { beforeEach, test, type TestContext } from "node:test";
+
+import { pino } from "pino";
 
 import { temporaryFolder } from "../testing/daemon.js";
 import { best, found, indexed, openIndex, slowDown } from "../testing/indexes.js";
@@ -217,6 +219,23 @@ test("a log of mostly old records is rewritten, unless the disk is full", async 
   assert.deepEqual(await found(again, "zebra lion"), ["b.md", "a.md", "c.md"]);
   assert.equal(await best(again, "lion"), "b.md");
   again.close();
+});
+
+test("a log that cannot be rewritten is reported", async () => {
+  const whole = await filledLog();
+  whole.write("?", whole.lastIndexOf(MARK));
+  writeFileSync(file, whole);
+  // No file can be opened in its place, nor is it removed.
+  mkdirSync(`${file}.new`);
+  const lines: string[] = [];
+  const logger = pino({}, { write: (line: string) => lines.push(line) });
+  const index = await openIndex(file, logger);
+  await until(() => lines.length > 0);
+  index.close();
+  rmdirSync(`${file}.new`);
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /"level":40.*"reason":".*cannot rewrite the log of an index/);
+  assert.deepEqual(readFileSync(file), whole);
 });
 
 test("a document that is replaced many times does not grow the log without bound", async (t) => {
