@@ -1,5 +1,7 @@
 /** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
+import type { Logger } from "pino";
+
 import type { Embedder } from "../embed/embed.js";
 import { Feed } from "../feed.js";
 import { lockFile, type Lock } from "../files/lock.js";
@@ -29,6 +31,7 @@ export class Brain {
   readonly #index: Index;
   readonly #feed = new Feed();
   #commits = 0;
+  #isStale = false;
   #closed = false;
 
   /**
@@ -42,25 +45,19 @@ export class Brain {
     staging: Staging,
     embedder: Embedder | undefined,
     signal: AbortSignal,
+    log: Logger,
   ): Promise<Brain> {
     const lock = lockFile(paths.lock);
     let index: Index;
     try {
       // If another TypeScript daemon has locked the log, this one builds its index in memory alone.
       const file = lock && paths.index;
-      index = await Index.open(file, embedder?.name ?? "none", signal);
+      index = await Index.open(file, embedder?.name ?? "none", signal, log.child({ brain: id }));
     } catch (error) {
       lock?.release();
       throw error;
     }
-    const brain = new Brain(id, paths, staging, embedder, index, lock);
-    try {
-      await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
-      return brain;
-    } catch (error) {
-      brain.close();
-      throw error;
-    }
+    return new Brain(id, paths, staging, embedder, index, lock).reconcile(signal);
   }
 
   private constructor(
@@ -130,6 +127,28 @@ export class Brain {
     }
   }
 
+  /** Whether the index has a change that was undone, so that `reconcile` must come before the next use. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  /** Reconcile the index with the files, or close the brain and throw as `open` does. */
+  async reconcile(signal: AbortSignal): Promise<this> {
+    try {
+      let commitsBefore: number;
+      do {
+        commitsBefore = this.#commits;
+        this.#isStale = false;
+        await reconcile(this.#index, this.#documents, this.#sidecars, this.embedder, signal);
+        // A request that had the brain before may have changed what was being indexed.
+      } while (this.isStale || commitsBefore !== this.#commits);
+      return this;
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -149,6 +168,7 @@ export class Brain {
   ): void {
     const { index } = this;
     if (draft.changes.length === 0) return;
+    const wasStale = this.#isStale;
     place(this.#staging, draft.files, () => {
       const stamped = documents.map((document) => ({
         ...document,
@@ -159,7 +179,10 @@ export class Brain {
         vectors: vectors.of(document),
       }));
       index.apply(stamped, draft.removed);
+      // It stays so if the files are restored.
+      this.#isStale = true;
     });
+    this.#isStale = wasStale;
     this.#commits++;
     this.#feed.publish(draft.changes, reason);
   }

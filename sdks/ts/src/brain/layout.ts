@@ -5,6 +5,9 @@ import { dirname, join } from "node:path";
 
 const INDEX_SUFFIX = ".log";
 
+/** The databases that indexes once were, and the files that SQLite adds to them; a lock is none. */
+const FORMER_INDEX = /\.sqlite(?:-wal|-shm|-journal)?$/;
+
 /** The files and folders of one brain. */
 export interface BrainPaths {
   documents: string;
@@ -40,6 +43,14 @@ export class Home {
     const names = readdirSync(join(this.#root, "index", "ts"));
     const files = names.filter((name) => name.includes(INDEX_SUFFIX));
     return new Set(files.map((name) => name.slice(0, name.lastIndexOf(INDEX_SUFFIX))));
+  }
+
+  /** The files of indexes that no daemon reads any longer. */
+  formerIndexes(): string[] {
+    const folder = join(this.#root, "index", "ts");
+    return readdirSync(folder, { withFileTypes: true })
+      .filter((entry) => entry.isFile() && FORMER_INDEX.test(entry.name))
+      .map(({ name }) => join(folder, name));
   }
 
   of(brainId: string): BrainPaths {

@@ -110,6 +110,23 @@ test("deleting a brain does not touch its neighbour's index", async () => {
   assert.deepEqual(await pathsOf(await store.get("b.log"), "zebra"), ["a.md"]);
 });
 
+test("indexes that are databases, of former daemons, are removed at the start", async () => {
+  for (const id of ["b", "b.sqlite"])
+    await ingest(await store.create(id, undefined), [note("a.md", "zebra")]);
+  await store.close();
+  for (const id of ["b", "gone"]) {
+    for (const suffix of ["", "-wal", "-shm", "-journal"])
+      writeFileSync(join(root, `index/ts/${id}.sqlite${suffix}`), "zebra");
+  }
+  store = openStore(root);
+  const names = filesBelow("index").map(({ name }) => name);
+  assert.deepEqual(
+    names.filter((name) => /sqlite(?:-|$)|gone/.test(name)),
+    [],
+  );
+  assert.ok(names.includes("b.log") && names.includes("b.sqlite.log"));
+});
+
 test("a brain deleted during a request is not found", async () => {
   const waiting: ((vectors: Float32Array[]) => void)[] = [];
   const embed = () => new Promise<Float32Array[]>((resolve) => waiting.push(resolve));

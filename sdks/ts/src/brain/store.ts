@@ -44,10 +44,17 @@ export class BrainStore {
   }
 
   /**
-   * Remove the indexes of brains whose folder was removed by hand while no daemon ran: they hold the text
-   * of the documents.
+   * Remove the indexes of brains whose folder was removed by hand while no daemon ran, and those of former
+   * daemons: they hold the text of the documents.
    */
   #removeOrphans(): void {
+    for (const file of this.#home.formerIndexes()) {
+      try {
+        rmSync(file, { force: true });
+      } catch (error) {
+        this.#log.warn({ file, reason: String(error) }, "cannot remove a former index");
+      }
+    }
     for (const id of this.#home.indexedIds()) {
       if (!isId(id) || statusOf(this.#home.of(id).documents)?.isDirectory()) continue;
       try {
@@ -84,10 +91,21 @@ export class BrainStore {
   async get(id: string): Promise<Brain> {
     const paths = this.#pathsOf(id);
     const opening = this.#open.get(id);
-    if (opening !== undefined) return opening.brain;
+    if (opening === undefined) {
+      return this.#begin(id, (signal) =>
+        Brain.open(id, paths, this.#staging, this.#embedder, signal, this.#log),
+      );
+    }
+    const brain = await opening.brain;
+    if (!brain.isStale) return brain;
+    // Another request may have begun to reconcile it.
+    if (this.#open.get(id) !== opening) return this.get(id);
+    return this.#begin(id, (signal) => brain.reconcile(signal));
+  }
+
+  #begin(id: string, open: (signal: AbortSignal) => Promise<Brain>): Promise<Brain> {
     const controller = new AbortController();
-    const signal = AbortSignal.any([controller.signal, this.#closing.signal]);
-    const brain = Brain.open(id, paths, this.#staging, this.#embedder, signal);
+    const brain = open(AbortSignal.any([controller.signal, this.#closing.signal]));
     this.#open.set(id, { brain, controller });
     brain.catch(() => {
       if (this.#open.get(id)?.brain === brain) this.#open.delete(id);

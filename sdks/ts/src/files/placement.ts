@@ -27,8 +27,9 @@ export interface FileChange {
 
 /**
  * Apply `changes` and call `commit`. If anything fails, `commit` included, the former files are restored
- * and the error is thrown. It runs in one turn of the event loop, so no other request sees a partial
- * state, and it needs no lock. If the process is killed, the next start of a daemon undoes the changes.
+ * and the error is thrown; what `commit` did is the caller's to undo, even if it succeeded. It runs in one
+ * turn of the event loop, so no other request sees a partial state, and it needs no lock. If the process is
+ * killed, the next start of a daemon undoes the changes.
  *
  * @throws AggregateError if not everything could be undone; the next start tries again.
  */
@@ -37,12 +38,11 @@ export function place(staging: Staging, changes: readonly FileChange[], commit: 
   let removable = true;
   try {
     const journal = new Journal(change);
+    const placement = new Placement(staging.home, change, journal);
     try {
-      const placement = new Placement(staging.home, change, journal);
       placement.apply(changes);
       commit();
       journal.end();
-      placement.removeEmptyFolders();
     } catch (error) {
       const faults = undo(staging.home, change, journal.steps);
       if (faults.length > 0) {
@@ -54,6 +54,11 @@ export function place(staging: Staging, changes: readonly FileChange[], commit: 
       throw error;
     } finally {
       journal.close();
+    }
+    try {
+      placement.removeEmptyFolders();
+    } catch {
+      // The change is committed: an empty folder that stays does no harm.
     }
   } finally {
     if (removable) removeFolder(change);
@@ -169,10 +174,14 @@ class Placement {
 
 /** Remove a change's folder. `rmSync` looks at each file before it removes it, which takes twice as long. */
 function removeFolder(folder: string): void {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) rmSync(path, { recursive: true, force: true });
-    else unlinkSync(path);
+  try {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) rmSync(path, { recursive: true, force: true });
+      else unlinkSync(path);
+    }
+    rmdirSync(folder);
+  } catch {
+    // The change is stored, or undone, all the same. What stays goes with the daemon.
   }
-  rmdirSync(folder);
 }

@@ -170,6 +170,70 @@ test("a failed undo keeps the files and is retried at the next start", async (t)
   assert.deepEqual(changesLeft(root), []);
 });
 
+/** Let a function of the file system fail for the paths that `fails` names. */
+function failAt(
+  t: TestContext,
+  name: "rmSync" | "rmdirSync" | "unlinkSync" | "readdirSync",
+  fails: (path: string) => boolean,
+): void {
+  const real = fs[name] as (path: string, ...more: unknown[]) => unknown;
+  t.mock.method(fs, name, (path: string, ...more: unknown[]) => {
+    if (fails(path)) throw new Error("EIO: i/o error");
+    return real(path, ...more);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    restoreMocks(t);
+  });
+}
+
+test("a change that is undone after it was indexed is not found", async (t) => {
+  await ingest(brain, NOTES);
+  const before = contents(root);
+  let failed = false;
+  failAt(t, "rmSync", (path) => {
+    if (failed || basename(path) !== "journal") return false;
+    return (failed = true);
+  });
+  await assert.rejects(apply(write("a"), write("new"), remove("c")), /EIO/);
+  restoreMocks(t);
+  assert.deepEqual(contents(root), before);
+  const [again, other] = await Promise.all([store.get("b"), store.get("b")]);
+  assert.equal(again, other);
+  assert.deepEqual(await pathsOf(again, "giraffe"), []);
+  assert.deepEqual((await pathsOf(again, "zebra")).sort(), ["a", "c", "f/b.md"]);
+  await store.close();
+  store = openStore(root);
+  assert.equal((await pathsOf(await store.get("b"), "zebra")).length, 3);
+});
+
+test("an empty folder that cannot be removed does not undo a committed change", async (t) => {
+  await ingest(brain, NOTES);
+  failAt(t, "rmdirSync", (path) => basename(path) === "f");
+  await apply(remove("f/b.md"), write("new"));
+  restoreMocks(t);
+  assert.equal(readFileSync(join(root, "brains/b/new"), "utf8"), "giraffe");
+  assert.ok(!existsSync(join(root, "brains/b/f/b.md")));
+  assert.deepEqual(await pathsOf(await store.get("b"), "giraffe"), ["new"]);
+  assert.deepEqual(changesLeft(root), []);
+});
+
+for (const name of ["readdirSync", "unlinkSync", "rmdirSync"] as const) {
+  test(`a change is stored even if its folder cannot be removed: ${name}`, async (t) => {
+    await ingest(brain, NOTES);
+    let failures = 0;
+    failAt(t, name, (path) => path.includes("/change-") && failures++ >= 0);
+    await apply(write("a"), remove("c"));
+    restoreMocks(t);
+    assert.equal(failures, 1);
+    assert.deepEqual(await pathsOf(brain, "giraffe"), ["a"]);
+    await store.close();
+    assert.deepEqual(changesLeft(root), []);
+    store = openStore(root);
+    assert.deepEqual(await pathsOf(await store.get("b"), "giraffe"), ["a"]);
+  });
+}
+
 test("later acknowledged writes are not undone", async (t) => {
   await ingest(brain, NOTES);
   const home = join(copies, "home");

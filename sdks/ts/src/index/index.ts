@@ -3,6 +3,8 @@
  * was made from. Both are a cache of the files.
  */
 
+import type { Logger } from "pino";
+
 import { queryTerms } from "../text/terms.js";
 import { stringifyExactly } from "../wire/exactJson.js";
 import { Conversations, turnOf } from "./conversations.js";
@@ -37,6 +39,7 @@ export interface Counts {
 /** Changes are synchronous, so no other request sees a part of one. A search sees those before it. */
 export class Index {
   readonly #log: Log | undefined;
+  readonly #logger: Logger | undefined;
   readonly #documents = new Map<string, StoredDocument>();
   /**
    * The document of the chunk in each slot, undefined if it is gone. A slot is a small integer: the
@@ -62,8 +65,9 @@ export class Index {
     file: string | undefined,
     embedder: string,
     signal?: AbortSignal,
+    logger?: Logger,
   ): Promise<Index> {
-    const index = new Index(file === undefined ? undefined : new Log(file, embedder));
+    const index = new Index(file === undefined ? undefined : new Log(file, embedder), logger);
     try {
       await index.#replay(signal);
     } catch (error) {
@@ -73,8 +77,9 @@ export class Index {
     return index;
   }
 
-  private constructor(log: Log | undefined) {
+  private constructor(log: Log | undefined, logger: Logger | undefined) {
     this.#log = log;
+    this.#logger = logger;
   }
 
   close(): void {
@@ -176,9 +181,12 @@ export class Index {
     if (this.#slots.length > 2 * this.#chunks + LEAST_WASTE) this.#compact();
     const log = this.#log;
     if (log === undefined || log.isRewriting) return;
-    if (log.damaged || log.length > 2 * this.#documents.size + LEAST_WASTE) {
+    if (log.damaged || log.isWasteful || log.length > 2 * this.#documents.size + LEAST_WASTE) {
       // A full disk must not fail a change that the log has: it stays as it is.
-      log.rewrite(this.#records()).catch(() => undefined);
+      log.rewrite(this.#records()).catch((error: unknown) => {
+        const message = "cannot rewrite the log of an index; it stays as it is";
+        this.#logger?.warn({ reason: String(error) }, message);
+      });
     }
   }
 

@@ -1,16 +1,18 @@
 /** An index after damage, a full disk and many changes. */
 
 import assert from "node:assert/strict";
-import fs, { existsSync, readFileSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { beforeEach, test, type TestContext } from "node:test";
+
+import { pino } from "pino";
 
 import { temporaryFolder } from "../testing/daemon.js";
 import { best, found, indexed, openIndex, slowDown } from "../testing/indexes.js";
 import { until } from "../testing/until.js";
 import { LEAST_WASTE } from "./index.js";
-import { removeLog } from "./log.js";
+import { LEAST_WASTE_BYTES, removeLog } from "./log.js";
 
 const PAGE = 4096;
 const MARK = Buffer.from("\0rec");
@@ -216,6 +218,54 @@ test("a log of mostly old records is rewritten, unless the disk is full", async 
   const again = await openIndex(file);
   assert.deepEqual(await found(again, "zebra lion"), ["b.md", "a.md", "c.md"]);
   assert.equal(await best(again, "lion"), "b.md");
+  again.close();
+});
+
+test("a log that cannot be rewritten is reported", async () => {
+  const whole = await filledLog();
+  whole.write("?", whole.lastIndexOf(MARK));
+  writeFileSync(file, whole);
+  // No file can be opened in its place, nor is it removed.
+  mkdirSync(`${file}.new`);
+  const lines: string[] = [];
+  const logger = pino({}, { write: (line: string) => lines.push(line) });
+  const index = await openIndex(file, logger);
+  await until(() => lines.length > 0);
+  index.close();
+  rmdirSync(`${file}.new`);
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? "", /"level":40.*"reason":".*cannot rewrite the log of an index/);
+  assert.deepEqual(readFileSync(file), whole);
+});
+
+test("a document that is replaced many times does not grow the log without bound", async (t) => {
+  const index = await openIndex(file);
+  const bytes = () => readFileSync(file).length;
+  const documents = [await indexed("a.md", "zebra".repeat(2 ** 16)), await indexed("b.md", "lion")];
+  index.apply(documents);
+  const live = bytes();
+  const most = 2 * live + LEAST_WASTE_BYTES;
+  for (let n = 0; n < 60; n++) {
+    index.apply(documents);
+    await until(() => !existsSync(`${file}.new`));
+    assert.ok(bytes() <= most);
+  }
+  // The disk has space for changes, but not for a second log.
+  const attempts = t.mock.method(fs, "openSync", () => {
+    throw new Error("ENOSPC: no space left on device");
+  });
+  syncBuiltinESMExports();
+  for (let n = 0; n < 60; n++) index.apply(documents);
+  const count = attempts.mock.callCount();
+  emptyDisk(t);
+  assert.ok(count > 0 && count < 10);
+  assert.ok(bytes() > most);
+  index.close();
+  const again = await openIndex(file);
+  await until(() => !existsSync(`${file}.new`));
+  assert.ok(bytes() <= live);
+  again.apply([], ["a.md"]);
+  assert.deepEqual(await found(again, "zebra lion"), ["b.md"]);
   again.close();
 });
 

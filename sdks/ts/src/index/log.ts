@@ -30,6 +30,9 @@ const HEAD_BYTES = 16;
 /** How many bytes are read at once. */
 const WINDOW_BYTES = 2 ** 19;
 
+/** Bytes of old records are dropped if they are most of all, and at least so many. */
+export const LEAST_WASTE_BYTES = 2 ** 22;
+
 /** A document as it is indexed. */
 export interface DocumentRecord extends Filterable {
   readonly stamp: string;
@@ -61,6 +64,11 @@ export class Log {
   #descriptor: number;
   #size = 0;
   #records = 0;
+  /** The size of the last record of each document that is indexed, by path. */
+  #sizes = new Map<string, number>();
+  #liveBytes = 0;
+  /** Bytes of other records, since the last attempt to rewrite the log. */
+  #oldBytes = 0;
   #damaged = false;
   /** The log that is to replace this one, and what it lacks of the changes since it was begun. */
   #fresh: Log | undefined;
@@ -98,8 +106,9 @@ export class Log {
       const size = sizeOf(window.from(at, HEAD_BYTES));
       const content = at + size <= this.#size ? window.from(at, size).subarray(0, size) : undefined;
       if (content !== undefined && isIntact(content)) {
-        yield decode(content);
-        this.#records++;
+        const record = decode(content);
+        yield record;
+        this.#count(record, size);
         at += size;
       } else {
         this.#damaged = true;
@@ -110,14 +119,20 @@ export class Log {
 
   /** Add records, all or none. */
   append(records: readonly LogRecord[]): void {
-    this.#write(Buffer.concat(records.flatMap(encode)));
-    this.#records += records.length;
+    const encoded = records.map((record) => ({ record, content: Buffer.concat(encode(record)) }));
+    this.#write(Buffer.concat(encoded.map(({ content }) => content)));
+    for (const { record, content } of encoded) this.#count(record, content.length);
     if (this.#fresh !== undefined) this.#missing.push(...records);
   }
 
   /** The number of records. */
   get length(): number {
     return this.#records;
+  }
+
+  /** Whether the bytes of old records are more than those of the others, by `LEAST_WASTE_BYTES`. */
+  get isWasteful(): boolean {
+    return this.#oldBytes > this.#liveBytes + LEAST_WASTE_BYTES;
   }
 
   /** Whether some that were read are not intact. */
@@ -136,6 +151,7 @@ export class Log {
   async rewrite(records: Iterable<DocumentRecord>): Promise<void> {
     // If this fails, as many changes as before make the next attempt.
     this.#records = 0;
+    this.#oldBytes = 0;
     this.#damaged = false;
     rmSync(freshOf(this.#file), { force: true });
     const fresh = new Log(freshOf(this.#file), this.#embedder);
@@ -160,6 +176,23 @@ export class Log {
     this.#descriptor = fresh.#descriptor;
     this.#size = fresh.#size;
     this.#records = fresh.#records;
+    this.#sizes = fresh.#sizes;
+    this.#liveBytes = fresh.#liveBytes;
+    this.#oldBytes = fresh.#oldBytes;
+  }
+
+  #count(record: LogRecord, size: number): void {
+    this.#records++;
+    const replaced = this.#sizes.get(record.path) ?? 0;
+    this.#liveBytes -= replaced;
+    this.#oldBytes += replaced;
+    if (record.chunks === undefined) {
+      this.#sizes.delete(record.path);
+      this.#oldBytes += size;
+    } else {
+      this.#sizes.set(record.path, size);
+      this.#liveBytes += size;
+    }
   }
 
   #discardFresh(): void {

@@ -1,5 +1,7 @@
 import type { TestContext } from "node:test";
 
+import type { Logger } from "pino";
+
 import { FeatureHash } from "../embed/featureHash.js";
 import { Index, type IndexedDocument } from "../index/index.js";
 
@@ -14,8 +16,8 @@ export function numbersBelow(): (limit: number) => number {
   };
 }
 
-export function openIndex(file?: string): Promise<Index> {
-  return Index.open(file, embedder.name);
+export function openIndex(file?: string, logger?: Logger): Promise<Index> {
+  return Index.open(file, embedder.name, undefined, logger);
 }
 
 /** A document as the index takes it, with the vectors of a feature hash. */

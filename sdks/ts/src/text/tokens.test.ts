@@ -20,3 +20,22 @@ test("a token is cut at a byte, whatever character it is part of", () => {
   assert.equal(a, b);
   assert.notEqual(a, c);
 });
+
+test("words as long as a request are not kept", (t) => {
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its `this`
+  const { set } = Map.prototype;
+  const kept: unknown[] = [];
+  t.mock.method(
+    Map.prototype,
+    "set",
+    function (this: Map<unknown, unknown>, ...entry: [unknown, unknown]) {
+      kept.push(entry[0]);
+      return set.apply(this, entry);
+    },
+  );
+  const long = "q".repeat(2 ** 20);
+  const [longest, shorter] = ["w".repeat(64), "w".repeat(65)];
+  assert.equal(tokens(`${long} ${shorter} ${longest}`).length, 3);
+  t.mock.restoreAll();
+  assert.deepEqual(kept, [longest]);
+});

@@ -18,6 +18,8 @@ const folds = readFolds();
  */
 const stems = new Map<string, string>();
 const STEMS_KEPT = 2 ** 16;
+/** Longer words are rare, and some are as long as a whole request. */
+const LONGEST_KEPT = 64;
 
 /**
  * The tokens of a text in NFKC, in order. Their characters stand for bytes of UTF-8, because the
@@ -29,14 +31,19 @@ export function tokens(text: string): string[] {
 }
 
 function stemOf(word: string): string {
+  if (word.length > LONGEST_KEPT) return copyOf(stem(word));
   let known = stems.get(word);
   if (known === undefined) {
-    // A copy, because a part of a string keeps the whole string in memory.
-    const copy = Buffer.from(word, "latin1").toString("latin1");
+    const copy = copyOf(word);
     if (stems.size === STEMS_KEPT) stems.clear();
     stems.set(copy, (known = stem(copy)));
   }
   return known;
+}
+
+/** A part of a string keeps the whole string in memory. */
+function copyOf(part: string): string {
+  return Buffer.from(part, "latin1").toString("latin1");
 }
 
 /** The bytes of the text, each code point as the table has it. */
