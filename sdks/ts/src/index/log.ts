@@ -119,9 +119,15 @@ export class Log {
 
   /** Add records, all or none. */
   append(records: readonly LogRecord[]): void {
-    const encoded = records.map((record) => ({ record, content: Buffer.concat(encode(record)) }));
-    this.#write(Buffer.concat(encoded.map(({ content }) => content)));
-    for (const { record, content } of encoded) this.#count(record, content.length);
+    const encoded = records.map((record) => ({ record, parts: encode(record) }));
+    // Once: a document may have some MiB.
+    this.#write(Buffer.concat(encoded.flatMap(({ parts }) => parts)));
+    for (const { record, parts } of encoded) {
+      this.#count(
+        record,
+        parts.reduce((sum, { length }) => sum + length, 0),
+      );
+    }
     if (this.#fresh !== undefined) this.#missing.push(...records);
   }
 
