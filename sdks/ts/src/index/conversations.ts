@@ -5,22 +5,13 @@ import { compareUtf8 } from "../text/order.js";
 import { terms } from "../text/terms.js";
 import { Pace } from "./pace.js";
 import { FREE } from "./postings.js";
-import type { Slots, StoredDocument } from "./search.js";
+import type { Slots, StoredDocument, Turn } from "./slots.js";
 
 /** How many documents are looked at before the clock is; their chunks may be long. */
 const PIECE = 256;
 
 /** Who speaks what is no turn, or has no name. */
 const NOBODY = 0;
-
-/** What a document's metadata says about its chunks as turns. */
-export interface Turn {
-  /** Empty if they are none. */
-  readonly session: string;
-  /** Infinity without a number: those come last. */
-  readonly index: number;
-  readonly speaker: string;
-}
 
 const NO_TURN: Turn = { session: "", index: Infinity, speaker: "" };
 

@@ -13,7 +13,8 @@ import { type DocumentRecord, Log, type LogRecord } from "./log.js";
 import { VectorMatrix } from "./matrix.js";
 import { Pace } from "./pace.js";
 import { FREE, Postings } from "./postings.js";
-import { Search, type Slots, type StoredDocument } from "./search.js";
+import { Search } from "./search.js";
+import type { Slots, StoredDocument } from "./slots.js";
 
 /** Slots that are free, and records that are old, are dropped if they are most of all, and at least so many. */
 export const LEAST_WASTE = 1024;

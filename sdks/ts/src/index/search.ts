@@ -5,24 +5,15 @@ import { BestHits, type Hit, inverseL2, type Kernel, roundScore } from "../rank/
 import { compareUtf8 } from "../text/order.js";
 import { withoutStopWords } from "../text/stopWords.js";
 import { parseExactly } from "../wire/exactJson.js";
-import type { Conversations, Turn } from "./conversations.js";
+import type { Conversations } from "./conversations.js";
 import type { DocumentFilter } from "./filter.js";
-import type { DocumentRecord } from "./log.js";
 import type { VectorMatrix } from "./matrix.js";
 import { Pace } from "./pace.js";
 import type { Scorer } from "./postings.js";
+import type { Slots, StoredDocument } from "./slots.js";
 
 /** How many slots are looked at before the clock is. */
 const PIECE = 1024;
-
-export interface StoredDocument extends Omit<DocumentRecord, "vectors"> {
-  /** The slot of the first chunk; the others follow. */
-  readonly firstSlot: number;
-  readonly turn: Turn;
-}
-
-/** The document of the chunk in each slot; undefined if it is gone. */
-export type Slots = readonly (StoredDocument | undefined)[];
 
 export interface StoredChunk {
   path: string;
