@@ -20,8 +20,9 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
     assert steps == [
         *("build", "start", "health", "version", "ingest"),
-        *("search", "search", "search", "search", "ask", "ask", "list", "error", "delete"),
-        "stop",
+        # In each claimed mode: auto, bm25, semantic, hybrid, conversation.
+        *["search"] * 5,
+        *("ask", "ask", "list", "error", "delete", "stop"),
     ]
     assert ended.out.endswith("py: ok\n")
 
