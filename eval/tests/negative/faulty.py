@@ -11,20 +11,23 @@ from memconform.daemons.manifest_runner import ManifestRunner
 CHECKOUT = Path(__file__).parents[3]
 
 
-class _Faulty(MutantRunner):
+class Faulty(MutantRunner):
     file: str
     find: str
     put: str
 
+    @classmethod
+    def edit(cls) -> SourceEdit:
+        return SourceEdit(file=f"memoryd/{cls.file}", find=cls.find, put=cls.put)
+
     def __init__(self) -> None:
         folder = CHECKOUT / "sdks" / "py"
-        edit = SourceEdit(file=f"memoryd/{self.file}", find=self.find, put=self.put)
         good = ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
-        super().__init__(good, Mutation(source={"py": [edit]}))
+        super().__init__(good, Mutation(source={"py": [self.edit()]}))
         self.name = "faulty"
 
 
-class DropsLastChunk(_Faulty):
+class DropsLastChunk(Faulty):
     """The last chunk of a document that is cut into chunks cannot be found."""
 
     file = "chunk.py"
@@ -32,7 +35,7 @@ class DropsLastChunk(_Faulty):
     put = ""
 
 
-class OneTooFew(_Faulty):
+class OneTooFew(Faulty):
     """Answers topK - 1 chunks, but one where one is asked for."""
 
     file = "retrieve/retrieve.py"
@@ -40,15 +43,15 @@ class OneTooFew(_Faulty):
     put = "return chunks[: max(1, plan.top_k - 1)]"
 
 
-class OtherStopWords(_Faulty):
+class OtherStopWords(Faulty):
     """Its reader takes more words for words that say nothing."""
 
-    file = "reader/fake.py"
+    file = "text/stop_words.py"
     find = "read_text().split()"
     put = "read_text().split() + 'who which many much long first'.split()"
 
 
-class IgnoresDates(_Faulty):
+class IgnoresDates(Faulty):
     """Its reader is not told when a question is asked."""
 
     file = "prompt/prompt.py"
@@ -56,7 +59,7 @@ class IgnoresDates(_Faulty):
     put = "if False else"
 
 
-class OneInTwentyEmpty(_Faulty):
+class OneInTwentyEmpty(Faulty):
     """Finds nothing for one question in twenty, by its hash.
 
     For a question alone: the words by which an index is proven would be lost as well, and nothing
@@ -64,10 +67,10 @@ class OneInTwentyEmpty(_Faulty):
     """
 
     file = "retrieve/retrieve.py"
-    find = "chunks = self._chunks(brain, request, plan)"
+    find = "plan, chunks = self._search(brain, request)"
     put = (
         "import zlib; query = request.query;"
         " struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
-        " chunks = [] if struck"
-        " else self._chunks(brain, request, plan)"
+        " plan, chunks = self._search(brain, request);"
+        " chunks = [] if struck else chunks"
     )

@@ -45,6 +45,7 @@ from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import DaemonError, ExitCode, UsageError
+from tests.negative.faulty import Faulty
 
 CHECKOUT = Path(__file__).parents[4]
 SOURCES = {
@@ -74,6 +75,18 @@ def test_source_mutations_match_once_and_compile() -> None:
         for mutant in FROM_SOURCE
         for sdk, edits in mutant.mutation.source.items()
         for fault in _patch_faults(sdk, edits)
+    ]
+    assert faults == []
+
+
+def test_planted_faults_match_once_and_compile() -> None:
+    """A line that had moved was found only where daemons run."""
+    planted = Faulty.__subclasses__()
+    assert len(planted) >= 4
+    faults = [
+        f"{each.__name__}: {fault}"
+        for each in planted
+        for fault in _patch_faults("py", [each.edit()])
     ]
     assert faults == []
 
