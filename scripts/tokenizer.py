@@ -138,7 +138,7 @@ def read_table(path: Path) -> str:
     if path.suffix != ".ts":
         return content
     if not (content.startswith(_MODULE_START) and content.endswith(_MODULE_END)):
-        raise ValueError(f"{path} is no module of a table; run scripts/tokenizer.py")
+        raise ValueError(f"{path} does not hold a table; run scripts/tokenizer.py")
     return content.removeprefix(_MODULE_START).removesuffix(_MODULE_END)
 
 

@@ -54,9 +54,9 @@ class DocumentMap:
 
         Args:
             haystacks: What is ingested.
-            dates: The dates of which items.
-            turns: Whether the session of an item, its place there and its speaker, by which
-                conversations are ranked (core.rank.conversation).
+            dates: Which items get their date.
+            turns: Whether items of a session get what conversations are ranked by: the session,
+                the position and the speaker (core.rank.conversation).
         """
         self._haystacks = haystacks
         self._dates = dates
@@ -100,8 +100,8 @@ class DocumentMap:
         if self._turns and item.group and not item.source:
             # A brain may hold several haystacks, whose sessions have the same names.
             metadata |= {SESSION_ID: f"{haystack.id}/{item.group}", INDEX: index}
-        if self._turns and item.speaker:
-            metadata[SPEAKER] = item.speaker
+            if item.speaker:
+                metadata[SPEAKER] = item.speaker
         moment = None if self._dates == "none" else to_date_time(item.date)
         if moment is None and self._dates != "needed":
             return metadata

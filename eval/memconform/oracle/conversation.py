@@ -24,7 +24,7 @@ def session_of(chunk: Chunk) -> str:
 
 
 def conversation(query: str, chunks: Sequence[Chunk]) -> dict[int, float]:
-    """Return the scores, not rounded, of those chunks near which one of the query's terms is."""
+    """Return the unrounded score of each chunk that is near one of the query's terms."""
     asked = query_terms(query)
     counted = [term for term in asked if term not in STOP_WORDS] or asked
     texts = [chunk.text for chunk in chunks]

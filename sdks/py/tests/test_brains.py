@@ -277,6 +277,14 @@ def test_the_indexes_of_a_former_version_are_removed(tmp_path: Path) -> None:
     ]
 
 
+def test_a_former_index_that_cannot_be_removed_does_not_stop_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "index" / "py" / "b.sqlite" / "in the way").mkdir(parents=True)
+    BrainStore(tmp_path, None).close()
+    assert "cannot remove an index of a former version" in caplog.text
+
+
 def test_a_batch_that_fails_midway_is_undone(
     store: BrainStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

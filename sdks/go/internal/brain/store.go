@@ -78,7 +78,7 @@ func (s *Store) removeOrphans() {
 		}
 	}
 	if err != nil {
-		slog.Warn("cannot remove an index that is no longer used", "error", err)
+		slog.Warn("cannot remove an unused index", "error", err)
 	}
 }
 

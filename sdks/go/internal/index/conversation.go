@@ -66,7 +66,7 @@ type conversations struct {
 	names  [][]string // the terms of each speaker's name; nobody has none
 }
 
-// nobody speaks what is no turn, or has no name.
+// nobody is the speaker of a chunk that is not a turn, or whose speaker has no name.
 const nobody = 0
 
 // newConversations takes as long as some queries; it is made again only after a change.
@@ -140,7 +140,7 @@ func (c *conversations) place(slot int, content string, session, speaker uint32)
 	})
 }
 
-// named says of each speaker whether a query of these terms names them.
+// named reports, for each speaker, whether a query of these terms names them.
 func (c *conversations) named(terms []string) []bool {
 	asked := setOf(terms)
 	named := make([]bool, len(c.names))
@@ -174,8 +174,8 @@ func (ix *Index) Conversation(
 	return rank.Best(hits, limit, ix.Compare), nil
 }
 
-// ranked returns what a query of these terms finds, unsorted, with the scores of each term by slot, and
-// the cosines by place, if vectors are compared.
+// ranked returns the hits of a query, unsorted. scores yields a term's scores by slot; cosines are by
+// place, and nil if no vectors are compared.
 func (c *conversations) ranked(
 	ctx context.Context, terms []string, scores func(term string) iter.Seq2[int, float64], cosines []float64,
 ) ([]rank.Hit, error) {

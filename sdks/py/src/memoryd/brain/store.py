@@ -39,7 +39,10 @@ class BrainStore:
         """
         for suffix in ("", "-wal", "-shm", "-journal"):
             for former in (self._home / "index" / "py").glob(f"*.sqlite{suffix}"):
-                former.unlink(missing_ok=True)
+                try:
+                    former.unlink(missing_ok=True)
+                except OSError as error:
+                    _log.warning("cannot remove an index of a former version: %s", error)
         files = list((self._home / "index" / "py").glob(f"*{INDEX_SUFFIX}*"))
         for brain_id in {file.name.rpartition(INDEX_SUFFIX)[0] for file in files}:
             if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):

@@ -25,8 +25,8 @@ class Turn(NamedTuple):
         """Read `metadata`, JSON; None if there is no session."""
         if not session:
             return None
-        found = json.loads(metadata)
-        index, speaker = found.get("index"), found.get("speaker")
+        fields = json.loads(metadata)
+        index, speaker = fields.get("index"), fields.get("speaker")
         is_number = isinstance(index, int | float) and not isinstance(index, bool)
         return cls(
             session,
@@ -69,8 +69,8 @@ class Sessions:
             sizes=np.array([len(chunk.text) for chunk in ordered]),
             asks=np.array(["?" in chunk.text for chunk in ordered]),
         )
-        names = {chunk.speaker: 0 for chunk in ordered}
-        names = {name: number for number, name in enumerate(names)}
+        speakers = dict.fromkeys(chunk.speaker for chunk in ordered)
+        names = {name: number for number, name in enumerate(speakers)}
         self._names = [frozenset(terms(name or "")) for name in names]
         self._speakers = np.array([names[chunk.speaker] for chunk in ordered], dtype=np.int64)
 

@@ -10,7 +10,7 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
 _BEFORE, _AFTER = 0.7, 0.6
-"""What a term counts for in the chunk before, and in the one after, once a step."""
+"""What the terms of the chunks before count for, and those of the chunks after, once a step."""
 _STEPS = 4
 _BESIDE = 0.5
 """What z of the chunks right before and right after counts for."""
@@ -41,14 +41,14 @@ class Turns:
 
     def _nearby(self, values: Scores, steps: int) -> Scores:
         """The value of the chunk that many steps before each, or after it; 0 if there is none."""
-        found = np.zeros(len(values))
+        nearby = np.zeros(len(values))
         count = abs(steps)
         same = self._sessions[count:] == self._sessions[:-count]
         if steps > 0:
-            found[count:] = np.where(same, values[:-count], 0)
+            nearby[count:] = np.where(same, values[:-count], 0)
         else:
-            found[:-count] = np.where(same, values[count:], 0)
-        return found
+            nearby[:-count] = np.where(same, values[count:], 0)
+        return nearby
 
     def words(self, terms: Iterable[tuple[Places, Scores]]) -> Scores:
         """The sum over `terms` of the best around each chunk: where each occurs, and its scores."""
