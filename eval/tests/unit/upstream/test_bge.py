@@ -89,6 +89,11 @@ def with_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     monkeypatch.setitem(sys.modules, "tokenizers", tokenizers)
     monkeypatch.setattr(embedders, "util", SimpleNamespace(find_spec=lambda _: object()))
+    _set_version(monkeypatch, "1.0")
+
+
+def _set_version(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(embedders, "metadata", SimpleNamespace(version=lambda _: version))
 
 
 @pytest.fixture
@@ -167,7 +172,7 @@ def test_unreadable_artefact_is_an_error_of_the_user(jar: Path) -> None:
 
 
 @pytest.mark.usefixtures("with_runtime", "jar")
-def test_texts_go_through_one_at_a_time_in_one_thread() -> None:
+def test_texts_go_through_one_at_a_time_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a batch, int8 activations would be rounded by the largest of all its texts."""
     texts = ["the lamp burns", "the", "a lamp", "the"]
     vectors = chosen_embedder(BGE.upper()).embed(texts)
@@ -180,6 +185,10 @@ def test_texts_go_through_one_at_a_time_in_one_thread() -> None:
     embedders._instance.cache_clear()
     assert get_embedder(BGE).embed(texts) == vectors
     assert len(_Session.shapes) == 3, "cached"
+    embedders._instance.cache_clear()
+    _set_version(monkeypatch, "1.1")
+    get_embedder(BGE).embed(texts)
+    assert len(_Session.shapes) == 6, "another version may round otherwise"
 
 
 real = pytest.mark.skipif(
