@@ -212,6 +212,8 @@ class ConformReport(Origin, ReportHeader):
 
     schema_version: Literal["memconform/conform-report@1"] = CONFORM_SCHEMA
     run: str
+    suite: Literal["conform", "client"] = "conform"
+    """The verb whose cases these are: those of daemons, or of clients."""
     finished_at: datetime
     contract: str
     sdk_references: dict[str, str]

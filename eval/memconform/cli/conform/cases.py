@@ -17,9 +17,11 @@ from memconform.cli.output_files import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
+from memconform.conformance.case_files import case_line
 from memconform.conformance.case_runner import CaseRun, check_ids, run_case
 from memconform.conformance.case_schema import case_schema
-from memconform.conformance.catalog import CaseVariant, case_line, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.clients.catalog import client_catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explanation import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
@@ -94,12 +96,12 @@ def explain(case: str) -> ExitCode:
     CASE is the id of a case, or of one of its checks.
     """
     for entry in _find(case):
-        location = f"{_relative(CASES / entry.file)}:{case_line(entry)}"
+        location = f"{relative_path(CASES / entry.file)}:{case_line(entry.file, entry.base, CASES)}"
         echo(Lines(explain_case(entry, location)))
     return ExitCode.OK
 
 
-def _relative(path: Path) -> Path:
+def relative_path(path: Path) -> Path:
     """Shorten a path below the working directory, so that an editor can open it from there."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
@@ -144,7 +146,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
     entries = catalog(cases)
-    uncited = uncovered_rules(entries) if cases == CASES else []
+    uncited = uncovered_rules([*entries, *client_catalog()]) if cases == CASES else []
     for rule in uncited:
         echo(f"{rule}: no case cites it")
     count = plural(len({entry.base for entry in entries}), "case")

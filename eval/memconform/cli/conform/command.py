@@ -90,10 +90,10 @@ class _Tools(LazyGroup):
     }
 
 
-_LIMITS = "Limits"
+LIMITS = "Limits"
 
 
-def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Reject a target that exists: it may be a list with reasons that somebody wrote."""
     if value is not None and (value == "-" or Path(value).exists()):
         raise click.BadParameter(f"{value!r} exists already; name a new file")
@@ -136,7 +136,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     " May be given several times.",
 )
 @shard(CASES_GROUP, "cases")
-@executor(_LIMITS)
+@executor(LIMITS)
 @cases_folder
 @option(
     "--known",
@@ -150,14 +150,14 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 @option(
     "-x",
     "stop_at_first",
-    group=_LIMITS,
+    group=LIMITS,
     is_flag=True,
     help="Start no further case after the first failing check.",
 )
 @option(
     "-j",
     "daemons",
-    group=_LIMITS,
+    group=LIMITS,
     type=click.IntRange(1, 64),
     default=8,
     metavar="N",
@@ -180,7 +180,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 @option(
     "--write-known",
     group=OUTPUT,
-    callback=_new_file,
+    callback=new_file,
     metavar="FILE",
     help="Write the causes of all failures that no list covers yet to a new FILE, as a list for"
     " --known.",

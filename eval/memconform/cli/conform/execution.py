@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from memconform.cli.conform.command import ConformOptions
 from memconform.cli.events import dispatch
@@ -124,7 +125,7 @@ class ChosenCases:
         cases = catalog(options.cases)
         selected = select_cases(cases, options.profile, options.case)
         complete = len(selected) == len(cases)
-        own, shard = _sharded(selected, options.shard)
+        own, shard = sharded_cases(selected, options.shard)
         label = describe_selection(options.profile, options.case, options.cases, complete=complete)
         complete = complete and not options.stop_at_first
         return cls(cases, selected, own, shard, complete, label)
@@ -222,7 +223,7 @@ async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
     chosen = ChosenCases.of(options)
     checked = await check_sdks(options, chosen, kept)
     run, report, code = checked.run, checked.report, ExitCode(checked.report.exit_code)
-    _write(options, run, report, chosen.label)
+    write_reports(options, run, report, chosen.label)
     sdks = report.from_here(run.path).sdks
     if options.html:
         write_html_report([run.path / SUITE_REPORT], run.path / REPORT)
@@ -282,25 +283,44 @@ def select_cases(
         NothingSelectedError: if a glob matches no case, or no case is selected.
     """
     entries = [e for e in cases if not profiles or _profile_name(e) in profiles]
-    if globs:
-        for glob in globs:
-            if not any(_matches(entry, glob) for entry in entries):
-                raise NothingSelectedError(
-                    f"--case {glob}: no case matches",
-                    code="no_such_case",
-                    hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
-                )
-        entries = [e for e in entries if any(_matches(e, glob) for glob in globs)]
-    if not entries:
+    return matching_cases(entries, globs, "memconform conform list")
+
+
+class _Variant(Protocol):
+    """A case with one combination of the values of its matrix, of daemons or of clients."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def base(self) -> str: ...
+
+
+_V = TypeVar("_V", bound=_Variant)
+
+
+def matching_cases(cases: Sequence[_V], globs: tuple[str, ...], listing: str) -> list[_V]:
+    """Select the cases whose ids match; without globs, all of them.
+
+    Raises:
+        NothingSelectedError: if a glob matches no case, or there is none; `listing` shows them.
+    """
+    for glob in globs:
+        if not any(_matches(entry, glob) for entry in cases):
+            raise NothingSelectedError(
+                f"--case {glob}: no case matches",
+                code="no_such_case",
+                hint=nearest(glob, [e.base for e in cases]) or f"see {listing}",
+            )
+    selected = [e for e in cases if not globs or any(_matches(e, glob) for glob in globs)]
+    if not selected:
         raise NothingSelectedError(
-            "no case is selected", code="nothing_selected", hint="see memconform conform list"
+            "no case is selected", code="nothing_selected", hint=f"see {listing}"
         )
-    return entries
+    return selected
 
 
-def _sharded(
-    entries: list[CaseVariant], shard: str | None
-) -> tuple[list[CaseVariant], ShardRecord | None]:
+def sharded_cases(entries: list[_V], shard: str | None) -> tuple[list[_V], ShardRecord | None]:
     """The variants of --shard, and what the report says of it; variants of a case stay together.
 
     Raises:
@@ -329,7 +349,7 @@ def _profile_name(entry: CaseVariant) -> str:
     return entry.profile.value if entry.profile is not None else ROBUSTNESS
 
 
-def _matches(entry: CaseVariant, glob: str) -> bool:
+def _matches(entry: _Variant, glob: str) -> bool:
     pattern = glob.partition("#")[0].replace("[", "[[]")
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
@@ -389,7 +409,25 @@ def _with_stale(result: SdkResult, known: Sequence[KnownFailure], *, complete: b
     return result.model_copy(update={"stale_known": stale})
 
 
-def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selection: str) -> None:
+class _ReportOptions(Protocol):
+    """The flags that say where a report goes."""
+
+    @property
+    def json_file(self) -> str | None: ...
+
+    @property
+    def write_known(self) -> str | None: ...
+
+    @property
+    def junit(self) -> str | None: ...
+
+    @property
+    def markdown(self) -> str | None: ...
+
+
+def write_reports(
+    options: _ReportOptions, run: RunFolder, report: ConformReport, selection: str
+) -> None:
     """Write the run's record first, so that a report that cannot be written does not lose it."""
     write_suite_report(run, report)
     if options.json_file is not None:

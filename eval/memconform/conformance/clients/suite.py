@@ -1,0 +1,131 @@
+"""Runs client cases on the clients of SDKs, several drivers at a time."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+
+from memconform.conformance.case_runner import CaseRun
+from memconform.conformance.clients.case_runner import (
+    failed_driver,
+    run_client_case,
+    skip_reason,
+    skipped_case,
+)
+from memconform.conformance.clients.catalog import ClientVariant
+from memconform.conformance.clients.driver import Driver, DriverError, Hello
+from memconform.conformance.known_failures import KnownFailure, mark_expected, mark_stale
+from memconform.conformance.results import CaseResult, Result, SdkResult
+from memconform.conformance.suite import CaseFinished, Event, SdkFinished
+from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
+
+_MOST_FAILURES = 3
+"""Drivers in a row that fail at once, before the rest of the cases is given up."""
+
+StartDriver = Callable[[], AbstractAsyncContextManager[tuple[Driver, Hello]]]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The cases that are still to be run, and the runs that are still to be reported."""
+
+    entries: list[ClientVariant]
+    runs: asyncio.Queue[CaseRun | None]
+    wires: set[str]
+    problem: str = ""
+    """Why no further driver is started."""
+
+
+async def hold_client(
+    name: str,
+    start: StartDriver,
+    entries: Sequence[ClientVariant],
+    *,
+    known: Sequence[KnownFailure] = (),
+    drivers: int = 1,
+    stop: Callable[[CaseResult], bool] = lambda _: False,
+) -> AsyncGenerator[Event, None]:
+    """Run cases on a client and yield events; the last one has all results.
+
+    Args:
+        name: of the SDK.
+        start: starts a driver.
+        entries: the cases, in the order in which results are reported.
+        known: known failures.
+        drivers: how many drivers run at a time.
+        stop: no more cases are started once it returns True for a result.
+    """
+    started = time.perf_counter()
+    queue = _Queue(list(reversed(entries)), asyncio.Queue(), set())
+    results: dict[str, CaseResult] = {}
+
+    async def work() -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(drivers):
+                    group.create_task(_work(queue, start))
+        finally:
+            queue.runs.put_nowait(None)
+
+    worker = asyncio.create_task(work())
+    try:
+        while (run := await queue.runs.get()) is not None:
+            case = mark_expected(run.result, name, known)
+            results[case.case] = case
+            if stop(case):
+                queue.entries.clear()
+            yield CaseFinished(name, replace(run, result=case))
+        await worker
+    finally:
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+    for entry in entries:
+        if entry.id not in results:
+            results[entry.id] = (
+                skipped_case(entry, Result.UNTESTABLE, queue.problem, cause=_NO_DRIVER)
+                if queue.problem
+                else skipped_case(entry, Result.NOT_APPLICABLE, "the run stopped early")
+            )
+    yield SdkFinished(
+        SdkResult(
+            sdk=name,
+            profiles=["client"],
+            modes=[],
+            cases=mark_stale([results[entry.id] for entry in entries], name, known),
+            problems=[],
+            took_s=round(time.perf_counter() - started, 3),
+        )
+    )
+
+
+_NO_DRIVER = "the driver does not start"
+
+
+async def _work(queue: _Queue, start: StartDriver) -> None:
+    """Run cases until none is left; a driver that fails is replaced."""
+    failures = 0
+    while queue.entries and failures < _MOST_FAILURES:
+        entry: ClientVariant | None = None
+        try:
+            async with start() as (driver, hello):
+                while queue.entries:
+                    entry = queue.entries.pop()
+                    queue.runs.put_nowait(await _run(entry, driver, hello))
+                    entry, failures = None, 0
+        except DaemonError as error:
+            failures += 1
+            if entry is not None and isinstance(error, DriverError):
+                queue.runs.put_nowait(CaseRun(failed_driver(entry, error), []))
+            elif entry is not None:
+                queue.entries.append(entry)
+            if entry is None and failures == _MOST_FAILURES:
+                queue.problem = render_error(error)
+
+
+async def _run(entry: ClientVariant, driver: Driver, hello: Hello) -> CaseRun:
+    why = skip_reason(entry, hello)
+    if why is not None:
+        return CaseRun(skipped_case(entry, Result.NOT_APPLICABLE, why), [])
+    return await run_client_case(entry, driver, hello)

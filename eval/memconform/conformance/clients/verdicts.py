@@ -1,0 +1,263 @@
+"""Compares what a client has reported, and sent, with what a case expects. Pure."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memconform.conformance.clients.case import ClientCall, ErrorSpec, Requests, Response, Wire
+from memconform.conformance.clients.driver import Failure, Observed
+from memconform.conformance.clients.scripted_daemon import END_SECONDS, SeenRequest
+from memconform.conformance.clients.wire import Event, expected_events, expected_result
+from memconform.printing.plurals import plural
+
+_SHOWN = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong, and what kind of defect shows in it: the same words for the same defect."""
+
+    got: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call, with all that was seen of it on both sides."""
+
+    call: ClientCall
+    responses: Sequence[Response]
+    """Those that its requests were given, in order."""
+    observed: Observed
+    requests: Sequence[SeenRequest]
+    elsewhere: Sequence[SeenRequest]
+    wire: Wire
+
+
+def call_faults(record: CallRecord) -> dict[str, list[Fault]]:
+    """The faults of a call, by slot; a slot without faults passes."""
+    return {
+        "outcome": list(_outcome_faults(record)),
+        "events": list(_event_faults(record)),
+        "result": list(_result_faults(record)),
+        "requests": list(_request_faults(record)),
+    }
+
+
+def describe_call(call: ClientCall) -> dict[str, str]:
+    """What a call must show, in words, by slot."""
+    outcome = call.expected_outcome
+    words = {
+        "whole": "a complete answer" if call.call == "ask" else "the body of the response",
+        "cancelled": "a cancelled answer",
+        "any": "an answer or an error, in time",
+    }
+    expected = words.get(outcome) or f"an error: {_described(call.error)}"
+    if call.or_error is not None:
+        expected += f", or an error: {_described(call.or_error)}"
+    return {
+        "outcome": expected,
+        "events": "the events that were sent" + ("" if outcome == "whole" else ", or the first"),
+        "result": "the values that were sent",
+        "requests": call.requests.model_dump_json(exclude_defaults=True),
+    }
+
+
+def _described(spec: ErrorSpec | None) -> str:
+    if spec is None:
+        return "any"
+    parts = [" or ".join(spec.kind)]
+    parts += [f"status {spec.status}"] if spec.status is not None else []
+    parts += [f"code {spec.code}"] if spec.code is not None else []
+    return ", ".join(parts)
+
+
+def _shown(observed: Observed) -> str:
+    """How a call ended, in words."""
+    match observed.ended:
+        case "error" if observed.failure is not None:
+            failure = observed.failure
+            status = "" if failure.status is None else f" {failure.status}"
+            return f"an error: {failure.kind}{status} ({_cut(failure.message)})"
+        case "cancelled":
+            return "a cancelled answer"
+        case "ok":
+            return "success"
+    return "no end of the call in time"
+
+
+_ENDED = {"ok": "success", "cancelled": "a cancelled answer", None: "no end of the call"}
+
+
+def _outcome_faults(record: CallRecord) -> Iterator[Fault]:
+    call, observed = record.call, record.observed
+    if observed.ended in ("silent", None):
+        yield Fault(_shown(observed), "the call does not end")
+        return
+    for request in record.requests:
+        if request.unobserved is not None:
+            # What comes late has not been lost, so only this check has it.
+            yield Fault(
+                f"{plural(len(observed.events), 'event')} when {request.unobserved} had been sent,"
+                " and nothing more was to come",
+                "events are not yielded as they come",
+            )
+            return
+    expected = call.expected_outcome
+    if expected == "any":
+        return
+    allowed = [spec for spec in (call.error, call.or_error) if spec is not None]
+    if observed.ended == "error" and observed.failure is not None:
+        faults = [
+            fault for spec in allowed if (fault := _error_fault(observed.failure, spec, record))
+        ]
+        if allowed and len(faults) < len(allowed):
+            return
+        yield (
+            faults[0]
+            if faults
+            else Fault(
+                _shown(observed), f"fails with {observed.failure.kind} where nothing is wrong"
+            )
+        )
+        return
+    if {"whole": "ok", "cancelled": "cancelled"}.get(expected) != observed.ended:
+        wanted = "error" if call.error is None else " or ".join(call.error.kind)
+        what = {"ok": "reports success", "cancelled": "yields more"}[str(observed.ended)]
+        yield Fault(_shown(observed), f"{what} in place of an error {wanted}")
+
+
+def _error_fault(failure: Failure, spec: ErrorSpec, record: CallRecord) -> Fault | None:
+    got = _shown(record.observed)
+    if failure.kind not in spec.kind:
+        return Fault(got, f"fails with {failure.kind} in place of {' or '.join(spec.kind)}")
+    if spec.status is not None and failure.status != spec.status:
+        return Fault(got, "the error has not the status of the response")
+    if spec.code is not None and record.wire == "memory" and failure.code != spec.code:
+        return Fault(f"{got}, code {failure.code}", "the error has not the code of the daemon")
+    return None
+
+
+def _event_faults(record: CallRecord) -> Iterator[Fault]:
+    if record.call.call != "ask" or not record.responses:
+        return
+    expected = expected_events(record.responses[-1], record.wire)
+    got = record.observed.events
+    for number, (wanted, found) in enumerate(zip(expected, got, strict=False), 1):
+        if wanted[0] != found[0]:
+            yield Fault(
+                f"event {number} is {found[0]}, expected {wanted[0]}", "other events than were sent"
+            )
+            return
+        if not same(wanted[1], found[1]):
+            yield Fault(
+                f"event {number}, {found[0]}: expected {_cut(wanted[1])}, got {_cut(found[1])}",
+                "an event has other data than was sent",
+            )
+            return
+    if len(got) > len(expected):
+        name, data = got[len(expected)]
+        yield Fault(f"then {name} {_cut(data)}", "an event more than may be yielded")
+    elif len(got) < len(expected) and _must_be_whole(record):
+        yield Fault(f"{len(got)} of {plural(len(expected), 'event')}", "events are lost")
+
+
+def _must_be_whole(record: CallRecord) -> bool:
+    if record.call.events is not None:
+        return record.call.events == "exact"
+    return record.call.expected_outcome == "whole" and record.observed.ended == "ok"
+
+
+def _result_faults(record: CallRecord) -> Iterator[Fault]:
+    if record.call.call == "ask" or record.observed.ended != "ok" or not record.responses:
+        return
+    if record.call.expected_outcome != "whole":
+        return
+    expected = expected_result(record.responses[-1])
+    got = record.observed.result
+    if not same(expected, got):
+        yield Fault(f"expected {_cut(expected)}, got {_cut(got)}", "another body than was sent")
+
+
+def same(expected: Any, got: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether a value says what was sent; a client may leave out keys that the contract lacks.
+
+    It may also add keys without a value.
+    """
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return all(
+            same(value, got[key]) if key in got else key.startswith("x-")
+            for key, value in expected.items()
+        ) and all(got[key] in (None, "") for key in got.keys() - expected.keys())
+    if isinstance(expected, list) and isinstance(got, list):
+        return len(expected) == len(got) and all(map(same, expected, got))
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return expected is got
+    return bool(expected == got)
+
+
+def _request_faults(record: CallRecord) -> Iterator[Fault]:
+    expected, requests = record.call.requests, record.requests
+    if expected.count is not None and len(requests) not in expected.count:
+        wanted = " or ".join(map(str, expected.count))
+        many = len(requests) > max(expected.count)
+        yield Fault(
+            f"{plural(len(requests), 'request')}, expected {wanted}",
+            "a call is repeated that must not be" if many else "a call is not repeated",
+        )
+    yield from _timing_faults(expected, requests)
+    for request in requests:
+        yield from _form_faults(expected, request)
+    if expected.ended and requests:
+        last = requests[-1]
+        took = None if last.ended_after is None else f"ended after {last.ended_after:.1f} s"
+        if last.ended_after is None or last.ended_after > END_SECONDS:
+            yield Fault(took or "not ended", "the request goes on after the call has ended")
+    if expected.elsewhere == "none" and record.elsewhere:
+        yield Fault(f"{record.elsewhere[0].method} at another origin", "another origin is asked")
+    if expected.elsewhere == "no-token":
+        for request in record.elsewhere:
+            if request.header("authorization") is not None:
+                yield Fault("authorization at another origin", "the token goes to another origin")
+
+
+def _timing_faults(expected: Requests, requests: Sequence[SeenRequest]) -> Iterator[Fault]:
+    if expected.gap_ms is None or len(requests) < 2:
+        return
+    answered = requests[0].answered_at or requests[0].at
+    gap = (requests[1].at - answered) * 1e3
+    if gap < expected.gap_ms:
+        yield Fault(
+            f"repeated after {gap:.0f} ms, expected {expected.gap_ms:g} at least",
+            "a call is repeated before Retry-After",
+        )
+
+
+def _form_faults(expected: Requests, request: SeenRequest) -> Iterator[Fault]:
+    if request.method == "invalid":
+        yield Fault(request.target, "a request is not HTTP")
+        return
+    if expected.method is not None and request.method != expected.method:
+        yield Fault(f"{request.method} {request.target}", "a request with another method")
+    if expected.target is not None and request.target not in expected.target:
+        wanted = " or ".join(expected.target)
+        yield Fault(f"{request.target}, expected {wanted}", "a request to another path")
+    for name, value in expected.header.items():
+        got = request.header(name)
+        if (got is None) != (value is None) or (got or "").lower() != (value or "").lower():
+            yield Fault(
+                f"{name}: {got}, expected {value}", f"the header {name} is not as it must be"
+            )
+    if expected.body is not None and not same(expected.body, request.json()):
+        yield Fault(f"sent {_cut(request.json())}", "the body of a request is not what was given")
+
+
+def _cut(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
+
+def shown_events(events: Sequence[Event]) -> list[str]:
+    """Events as lines, for people."""
+    return [f"{name} {_cut(data)}" for name, data in events]
