@@ -77,6 +77,8 @@ class Response(Strict):
     """The call to which it is the usual success, if there is neither stream, json nor text."""
     stream: list[Item] | None = None
     json_: Any = Field(default=None, alias="json")
+    json_body: Any = None
+    """The body that a stream of bytes makes, for calls that return one."""
     text: str | None = None
     """A body that is no JSON."""
     ends: list[str] = Field(default=["\n"], min_length=1)
@@ -93,6 +95,16 @@ class Response(Strict):
     encoding: Literal["gzip", "deflate", "raw-deflate", "br", "nonsense"] | None = None
     """Flushed behind each write."""
     framing: Literal["chunked", "length", "close"] = "chunked"
+    version: Literal["1.0", "1.1"] = "1.1"
+    reason: str = "Scripted"
+    delay_ms: Milliseconds | None = None
+    """Before the response begins."""
+    cut_head: bool = False
+    """Whether the head is written byte by byte."""
+    chunk_extension: str = ""
+    """What stands behind the size of each chunk."""
+    trailers: dict[str, str] = Field(default_factory=dict)
+    """Headers behind the last chunk."""
     header_bytes: int = Field(default=0, ge=0, le=1 << 20)
     """Size of a header that is added."""
     informational: list[int] = Field(default_factory=list)

@@ -269,6 +269,8 @@ class _Reply:
     async def send(self) -> None:
         """Write all of it, or as much as the case says."""
         response = self._response
+        if response.delay_ms is not None:
+            await asyncio.sleep(response.delay_ms / 1e3)
         for status in response.informational:
             self._writer.write(f"HTTP/1.1 {status} Informational\r\nx-note: early\r\n\r\n".encode())
         body = None if response.is_stream else self._whole_body()
@@ -278,8 +280,10 @@ class _Reply:
             body = b"".join([chunk async for chunk in self._chunks(only_bytes=True)])
         if body is not None:
             body = self._encoder.write(body) + self._encoder.end()
-        self._writer.write(self._head(None if body is None else len(body)))
-        await self._writer.drain()
+        head = self._head(None if body is None else len(body))
+        for piece in _cut_each(head, 1 if response.cut_head else len(head)):
+            self._writer.write(piece)
+            await self._writer.drain()
         try:
             if body is not None:
                 if self._seen.method != "HEAD":
@@ -315,7 +319,7 @@ class _Reply:
             headers["connection"] = "close"
         given = {name.lower(): value for name, value in response.headers.items()}
         other = self._connection.daemon.elsewhere
-        lines = [f"HTTP/1.1 {response.status} Scripted"]
+        lines = [f"HTTP/{response.version} {response.status} {response.reason}"]
         soon = datetime.now(UTC) + timedelta(seconds=_SOON_S)
         for name, value in {**headers, **given}.items():
             filled = value.replace("{origin}", self._connection.daemon.origin)
@@ -327,7 +331,8 @@ class _Reply:
     async def _write(self, data: bytes) -> None:
         encoded = self._encoder.write(data)
         if self._framing == "chunked":
-            encoded = f"{len(encoded):x}\r\n".encode() + encoded + b"\r\n"
+            size = f"{len(encoded):x}{self._response.chunk_extension}\r\n"
+            encoded = size.encode() + encoded + b"\r\n"
         now = time.monotonic()
         self._seen.longest_gap = max(self._seen.longest_gap, now - self._last_write)
         self._last_write = now
@@ -339,7 +344,9 @@ class _Reply:
         if self._framing == "chunked":
             if last:
                 last = f"{len(last):x}\r\n".encode() + last + b"\r\n"
-            last += b"0\r\n\r\n"
+            trailers = self._response.trailers.items()
+            end = "".join(f"{name}: {value}\r\n" for name, value in trailers)
+            last += f"0\r\n{end}\r\n".encode()
         self._writer.write(last)
 
     async def _chunks(self, *, only_bytes: bool = False) -> AsyncIterator[bytes]:
