@@ -161,7 +161,7 @@ class Requests(Strict):
     """What the daemon must have seen of a call's requests."""
 
     count: Annotated[list[int], Field(min_length=1)] | None = None
-    """How many there may be."""
+    """How many there may be; None: one, and as many more as the client may repeat."""
     gap_ms: Milliseconds | None = None
     """Between the first response and the request after it, at least."""
     method: str | None = None

@@ -135,7 +135,7 @@ class _Run:
             record.call.expected_outcome == "whole"
             and record.observed.ended == "error"
             and any(
-                request.longest_gap > record.call.idle_ms / 1e3 * _LATE
+                request.longest_pause > record.call.idle_ms / 1e3 * _LATE
                 for request in record.requests
             )
             for record in self._records

@@ -44,9 +44,7 @@ def call_slots(call: ClientCall) -> list[str]:
     slots = ["outcome"]
     if call.expected_outcome != "any":
         slots.append("events" if call.call == "ask" else "result")
-    if call.requests.model_fields_set:
-        slots.append("requests")
-    return slots
+    return [*slots, "requests"]
 
 
 @cache

@@ -179,16 +179,18 @@ class Driver:
     async def _read(self, seconds: float) -> bool:
         """Read until there is a whole line; False if none comes in this time."""
         reading = asyncio.create_task(self._read_lines())
-        await asyncio.wait(
-            [reading, self._ended], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        if not reading.done() and self._ended.done():
-            # What it wrote before its end may still have to be read.
-            await asyncio.wait([reading], timeout=1)
-        if reading.done():
-            reading.result()
-            return True
-        reading.cancel()
+        try:
+            await asyncio.wait(
+                [reading, self._ended], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not reading.done() and self._ended.done():
+                # What it wrote before its end may still have to be read.
+                await asyncio.wait([reading], timeout=1)
+            if reading.done():
+                reading.result()
+                return True
+        finally:
+            reading.cancel()
         if self._ended.done():
             how = self._ended.result()
             raise _broken(self._name, f"ended: {how}", self.process, "driver_ended")
@@ -197,7 +199,9 @@ class Driver:
     async def _read_lines(self) -> None:
         """Read pieces, of many lines each, until one is complete."""
         while not self._lines:
-            head, *others = (await self._reader.read(_READ_BYTES)).split(b"\n")
+            if not (read := await self._reader.read(_READ_BYTES)):
+                raise _broken(self._name, "cannot be read any more", self.process)
+            head, *others = read.split(b"\n")
             self._pieces.append(head)
             if others:
                 self._lines += [b"".join(self._pieces), *others[:-1]]

@@ -57,8 +57,8 @@ class SeenRequest:
     """The number of events for which the daemon waited in vain to be reported."""
     is_unoffered: bool = False
     """Whether the response was not encoded, because the client does not offer its encoding."""
-    longest_gap: float = 0.0
-    """The longest time between two writes, in seconds."""
+    longest_pause: float = 0.0
+    """The longest of the pauses that the case asks for, as it was kept, in seconds."""
 
     def end(self, last_sign: float) -> None:
         """Note that the client has ended the connection, given when it last reported something."""
@@ -264,13 +264,12 @@ class _Reply:
             encoding, seen.is_unoffered = None, True
         self._encoding = encoding
         self._encoder = _Encoder(encoding)
-        self._last_write = time.monotonic()
 
     async def send(self) -> None:
         """Write all of it, or as much as the case says."""
         response = self._response
         if response.delay_ms is not None:
-            await asyncio.sleep(response.delay_ms / 1e3)
+            await self._pause(response.delay_ms)
         for status in response.informational:
             self._writer.write(f"HTTP/1.1 {status} Informational\r\nx-note: early\r\n\r\n".encode())
         body = None if response.is_stream else self._whole_body()
@@ -333,9 +332,6 @@ class _Reply:
         if self._framing == "chunked":
             size = f"{len(encoded):x}{self._response.chunk_extension}\r\n"
             encoded = size.encode() + encoded + b"\r\n"
-        now = time.monotonic()
-        self._seen.longest_gap = max(self._seen.longest_gap, now - self._last_write)
-        self._last_write = now
         self._writer.write(encoded)
         await self._writer.drain()
 
@@ -381,13 +377,14 @@ class _Reply:
     async def _happen(self, item: Item) -> AsyncIterator[bytes]:
         progress = self._connection.daemon.progress
         if item.pause_ms is not None:
-            await asyncio.sleep(item.pause_ms / 1e3)
+            await self._pause(item.pause_ms)
         elif item.observed is not None:
             try:
                 async with asyncio.timeout(_OBSERVED_S):
                     await progress.reported(item.observed)
             except TimeoutError:
                 self._seen.unobserved = item.observed
+                raise _EndedError from None
         elif item.drip_ms is not None:
             async for comment in self._drip(item.drip_ms / 1e3):
                 yield comment
@@ -399,6 +396,11 @@ class _Reply:
                 transport: Any = self._writer.transport
                 transport.abort()
             raise _EndedError
+
+    async def _pause(self, milliseconds: float) -> None:
+        began = time.monotonic()
+        await asyncio.sleep(milliseconds / 1e3)
+        self._seen.longest_pause = max(self._seen.longest_pause, time.monotonic() - began)
 
     async def _drip(self, seconds: float) -> AsyncIterator[bytes]:
         """Send comments until the client ends the request."""

@@ -87,45 +87,34 @@ def _shown(observed: Observed) -> str:
     return "no end of the call in time"
 
 
-_ENDED = {"ok": "success", "cancelled": "a cancelled answer", None: "no end of the call"}
-
-
 def _outcome_faults(record: CallRecord) -> Iterator[Fault]:
     call, observed = record.call, record.observed
     if observed.ended in ("silent", None):
         yield Fault(_shown(observed), "the call does not end")
         return
-    for request in record.requests:
-        if request.unobserved is not None:
-            # What comes late has not been lost, so only this check has it.
-            yield Fault(
-                f"{plural(len(observed.events), 'event')} when {request.unobserved} had been sent,"
-                " and nothing more was to come",
-                "events are not yielded as they come",
-            )
-            return
+    late = next((r.unobserved for r in record.requests if r.unobserved is not None), None)
+    if late is not None:
+        got = f"{plural(len(observed.events), 'event')} when {late} had been sent, and all waited"
+        yield Fault(got, "events are not yielded as they come")
+        return
     expected = call.expected_outcome
-    if expected == "any":
+    if expected == "any" or observed.ended == _ENDS.get(expected):
         return
-    allowed = [spec for spec in (call.error, call.or_error) if spec is not None]
-    if observed.ended == "error" and observed.failure is not None:
-        faults = [
-            fault for spec in allowed if (fault := _error_fault(observed.failure, spec, record))
-        ]
-        if allowed and len(faults) < len(allowed):
-            return
-        yield (
-            faults[0]
-            if faults
-            else Fault(
-                _shown(observed), f"fails with {observed.failure.kind} where nothing is wrong"
-            )
-        )
+    if observed.ended != "error" or observed.failure is None:
+        what = "reports success" if observed.ended == "ok" else "yields more"
+        where = "of an answer that was cancelled"
+        if call.error is not None:
+            where = f"in place of an error {' or '.join(call.error.kind)}"
+        yield Fault(_shown(observed), f"{what} {where}")
         return
-    if {"whole": "ok", "cancelled": "cancelled"}.get(expected) != observed.ended:
-        wanted = "error" if call.error is None else " or ".join(call.error.kind)
-        what = {"ok": "reports success", "cancelled": "yields more"}[str(observed.ended)]
-        yield Fault(_shown(observed), f"{what} in place of an error {wanted}")
+    allowed = call.error or call.or_error
+    if allowed is None:
+        yield Fault(_shown(observed), f"fails with {observed.failure.kind} where nothing is wrong")
+    elif (fault := _error_fault(observed.failure, allowed, record)) is not None:
+        yield fault
+
+
+_ENDS = {"whole": "ok", "cancelled": "cancelled"}
 
 
 def _error_fault(failure: Failure, spec: ErrorSpec, record: CallRecord) -> Fault | None:
@@ -201,9 +190,10 @@ def same(expected: Any, got: Any) -> bool:  # noqa: ANN401 - JSON
 
 def _request_faults(record: CallRecord) -> Iterator[Fault]:
     expected, requests = record.call.requests, record.requests
-    if expected.count is not None and len(requests) not in expected.count:
-        wanted = " or ".join(map(str, expected.count))
-        many = len(requests) > max(expected.count)
+    counts = expected.count or range(1, record.call.retries + 2)
+    if len(requests) not in counts:
+        wanted = " or ".join(map(str, counts))
+        many = len(requests) > max(counts)
         yield Fault(
             f"{plural(len(requests), 'request')}, expected {wanted}",
             "a call is repeated that must not be" if many else "a call is not repeated",
