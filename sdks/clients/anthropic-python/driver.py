@@ -1,4 +1,4 @@
-"""Drives the Python package anthropic for `memconform client`; sdks/DRIVER.md describes the lines."""
+"""Drives the package anthropic for `memconform client`; sdks/DRIVER.md describes the lines."""
 
 import asyncio
 import json

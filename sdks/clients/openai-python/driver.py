@@ -1,4 +1,4 @@
-"""Drives the Python package openai for `memconform client`; sdks/DRIVER.md describes the lines."""
+"""Drives the package openai for `memconform client`; sdks/DRIVER.md describes the lines."""
 
 import asyncio
 import json
