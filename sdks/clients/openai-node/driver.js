@@ -14,7 +14,11 @@ const write = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 async function ask(client, { id, body, cancelAfter }) {
   const messages = [{ role: "user", content: body.question }];
   let count = 0;
-  const chunks = await client.chat.completions.create({ model: "scripted", messages, stream: true });
+  const chunks = await client.chat.completions.create({
+    model: "scripted",
+    messages,
+    stream: true,
+  });
   for await (const { choices } of chunks) {
     for (const { delta } of choices) {
       if (!delta.content) continue;
