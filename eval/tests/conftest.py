@@ -18,6 +18,7 @@ from platformdirs import user_cache_path
 
 from memconform import redaction
 from memconform.daemons.build import build_key, ensure_built
+from memconform.daemons.client_program import ClientProgram
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.tasks import run_together
 from memconform.printing.logs import reset_logs
@@ -137,13 +138,20 @@ def cache(pytestconfig: pytest.Config) -> Path:
 
 
 async def _build_all(store: Path) -> list[Path]:
-    return await run_together(*(_build(CHECKOUT / "sdks" / sdk, store) for sdk in runnable()))
+    built = await run_together(*(_build(CHECKOUT / "sdks" / sdk, store) for sdk in runnable()))
+    return [path for paths in built for path in paths]
 
 
-async def _build(folder: Path, store: Path) -> Path:
+async def _build(folder: Path, store: Path) -> list[Path]:
+    """Build an SDK's daemon, and the driver of its client."""
     manifest = load_manifest(folder / "sdk.toml")
-    key = build_key(manifest, folder)
-    return await ensure_built(manifest, folder, key, lambda _: None, cache=store)
+    client = ClientProgram(str(folder), CHECKOUT)
+    built = []
+    for each in (manifest, client.buildable):
+        if each.build is not None:
+            key = build_key(each, folder)
+            built.append(await ensure_built(each, folder, key, lambda _: None, cache=store))
+    return built
 
 
 def runnable() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.discovery import find_manifest
 from memconform.daemons.environment import BASE, for_daemon, shell_variables
-from memconform.daemons.manifest import Build, Client, load_client_manifest
+from memconform.daemons.manifest import Build, Client, Manifest, load_client_manifest
 from memconform.daemons.sdk_runner import Progress
 from memconform.errors import UsageError
 
@@ -40,6 +40,8 @@ class ClientProgram:
                 hint="name the driver of the SDK's client there; sdks/DRIVER.md says how",
             )
         client: Client = manifest.client
+        self.has_daemon = isinstance(manifest, Manifest)
+        """Whether the manifest describes a daemon as well."""
         self.reference = reference
         self.name = manifest.name
         self.folder = path.parent.resolve()
@@ -47,17 +49,18 @@ class ClientProgram:
         """Its list of known failures."""
         self._command = client.command
         requires = manifest.requires if client.requires is None else client.requires
-        self._build = _ClientBuild(f"{self.name}-client", requires, client.build)
+        self.buildable = _ClientBuild(f"{self.name}-client", requires, client.build)
+        """What is built for it."""
         self._build_dir = self.folder
 
     def build_hash(self) -> str:
         """The digest by which its build is cached; raises as `build_key`."""
-        return build_key(self._build, self.folder)
+        return build_key(self.buildable, self.folder)
 
     async def build(self, progress: Progress) -> None:
         """Build it; raises as `ensure_built`."""
         key = self.build_hash()
-        self._build_dir = await ensure_built(self._build, self.folder, key, progress)
+        self._build_dir = await ensure_built(self.buildable, self.folder, key, progress)
 
     def argv(self) -> list[str]:
         """The command of its driver."""
@@ -72,3 +75,17 @@ class ClientProgram:
     def environment(self) -> dict[str, str]:
         """The environment of its driver: what any program needs."""
         return for_daemon(shell_variables(list(BASE)))
+
+
+def find_client(reference: str, folder: Path) -> ClientProgram | None:
+    """The client of a reference, if it is that of a manifest that has one.
+
+    Raises:
+        UsageError: as `load_manifest`.
+    """
+    try:
+        return ClientProgram(reference, folder)
+    except UsageError as error:
+        if error.code in ("no_client", "unknown_sdk"):
+            return None
+        raise
