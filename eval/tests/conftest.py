@@ -18,7 +18,7 @@ from platformdirs import user_cache_path
 
 from memconform import redaction
 from memconform.daemons.build import build_key, ensure_built
-from memconform.daemons.client_program import ClientProgram
+from memconform.daemons.client_program import find_client
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.tasks import run_together
 from memconform.printing.logs import reset_logs
@@ -145,9 +145,10 @@ async def _build_all(store: Path) -> list[Path]:
 async def _build(folder: Path, store: Path) -> list[Path]:
     """Build an SDK's daemon, and the driver of its client."""
     manifest = load_manifest(folder / "sdk.toml")
-    client = ClientProgram(str(folder), CHECKOUT)
+    client = find_client(str(folder), CHECKOUT)
+    drivers = [] if client is None else [client.buildable]
     built = []
-    for each in (manifest, client.buildable):
+    for each in (manifest, *drivers):
         if each.build is not None:
             key = build_key(each, folder)
             built.append(await ensure_built(each, folder, key, lambda _: None, cache=store))
