@@ -233,6 +233,7 @@ func (c *Client) send(
 
 // attempt sends the request and waits for the head of the response.
 func (c *Client) attempt(call *call, transport *http.Transport, brain, route, media string, content []byte) error {
+	call.idle.Reset(call.limit)
 	target := c.prefix + "/v1/brains/" + url.PathEscape(brain) + "/" + route
 	if c.query != "" {
 		target += "?" + c.query

@@ -16,8 +16,6 @@ import { decodeObject, encode, type JsonObject } from "./json.js";
 /** As much of an error's body is read. */
 const MAX_PROBLEM_BYTES = 1 << 20;
 const MAX_HEADER_BYTES = 1 << 20;
-/** A timer of Node that is set for longer fires at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface Settings {
   base: URL;
@@ -107,7 +105,7 @@ export class Call {
     const abort = (): void => {
       this.#limits.abort(new CallError("timeout", message));
     };
-    return setTimeout(abort, Math.min(ms, MAX_TIMER_MS));
+    return setTimeout(abort, ms);
   }
 
   /** Await something; if it fails, that is because of a limit, or else of this kind. */
@@ -141,7 +139,7 @@ export class Call {
       maxHeaderSize: MAX_HEADER_BYTES,
       signal: this.#signal,
       // Until the response has begun; bytes that are sent count, too.
-      timeout: Math.min(idleMs, MAX_TIMER_MS),
+      timeout: idleMs,
     });
     this.#request = request;
     request.once("timeout", () => {

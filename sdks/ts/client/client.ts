@@ -11,6 +11,9 @@ import { EventDecoder } from "./sse.js";
 export { CallError, type Kind } from "./errors.js";
 export { type JsonObject } from "./json.js";
 
+/** A timer of Node that is set for longer fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 export interface ClientOptions {
   /** Sent as `Authorization: Bearer`. */
   token?: string | undefined;
@@ -52,7 +55,14 @@ export class MemoryClient {
     if (!/^https?:$/.test(base.protocol)) throw new TypeError(`not a URL of HTTP: ${baseUrl}`);
     const { Agent } = base.protocol === "https:" ? https : http;
     const agent = new Agent({ keepAlive: true });
-    this.#settings = { base, token, idleMs, deadlineMs, retries, agent };
+    this.#settings = {
+      base,
+      token,
+      idleMs: Math.min(idleMs, MAX_TIMER_MS),
+      deadlineMs: Math.min(deadlineMs, MAX_TIMER_MS),
+      retries,
+      agent,
+    };
   }
 
   /**
