@@ -43,7 +43,9 @@ _TASKS = {
         ),
         "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",
-        "client": "Check the clients of SDKs against the contract, with a scripted daemon.",
+        "client": (
+            "Check the clients of SDKs against the contract, with a daemon that a script plays."
+        ),
         "fuzz": (
             "Send random requests to SDKs until their responses differ, or violate the contract."
         ),

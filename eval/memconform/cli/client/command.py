@@ -49,12 +49,18 @@ class _Tools(LazyGroup):
     commands_by_name: ClassVar = {
         "explain": (
             "client.cases:explain",
-            "Explain a case: its rules, what is called and sent, and what must come.",
+            (
+                "Explain a case: its file and line, its rules, what is called and sent, and what"
+                " must come."
+            ),
         ),
         "list": ("client.cases:list_cases", "List all cases with their rules."),
         "replay": (
             "client.cases:replay",
-            "Serve the responses of one case, and show what came and what was expected.",
+            (
+                "Serve the responses of one case to a client, and show what came and what was"
+                " expected."
+            ),
         ),
     }
 

@@ -26,7 +26,6 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
-from memconform.runs.doctor_client import examine_client
 from memconform.runs.doctor_places import places
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
@@ -84,6 +83,9 @@ async def _examine(options: DoctorOptions, reference: str, headers: dict[str, st
 
 async def _examine_client(options: DoctorOptions, client: ClientProgram) -> ExitCode:
     """Check the driver of a client, step by step."""
+    # Most SDKs have none, and it needs the cases.
+    from memconform.runs.doctor_client import examine_client  # noqa: PLC0415 - see above
+
     failures: list[ExitCode] = []
     with temporary_folder("memconform-") as folder:
         steps = examine_client(

@@ -163,7 +163,7 @@ class Requests(Strict):
     count: Annotated[list[int], Field(min_length=1)] | None = None
     """How many there may be; None: one, and as many more as the client may repeat."""
     gap_ms: Milliseconds | None = None
-    """Between the first response and the request after it, at least."""
+    """Between a response and the request after it, at least."""
     method: str | None = None
     """The method of all of them."""
     target: list[str] | None = None

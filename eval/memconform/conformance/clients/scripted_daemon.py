@@ -269,7 +269,9 @@ class _Reply:
         """Write all of it, or as much as the case says."""
         response = self._response
         if response.delay_ms is not None:
-            await self._pause(response.delay_ms)
+            await self._connection.until_ended(self._seen, response.delay_ms / 1e3)
+            if self._seen.ended.is_set():
+                raise ConnectionAbortedError
         for status in response.informational:
             self._writer.write(f"HTTP/1.1 {status} Informational\r\nx-note: early\r\n\r\n".encode())
         body = None if response.is_stream else self._whole_body()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from memconform.conformance.clients.case import ClientCall, ErrorSpec, Requests, Response, Wire
@@ -215,15 +216,16 @@ def _request_faults(record: CallRecord) -> Iterator[Fault]:
 
 
 def _timing_faults(expected: Requests, requests: Sequence[SeenRequest]) -> Iterator[Fault]:
-    if expected.gap_ms is None or len(requests) < 2:
+    if expected.gap_ms is None:
         return
-    answered = requests[0].answered_at or requests[0].at
-    gap = (requests[1].at - answered) * 1e3
-    if gap < expected.gap_ms:
-        yield Fault(
-            f"repeated after {gap:.0f} ms, expected {expected.gap_ms:g} at least",
-            "a call is repeated before Retry-After",
-        )
+    for before, after in pairwise(requests):
+        gap = (after.at - (before.answered_at or before.at)) * 1e3
+        if gap < expected.gap_ms:
+            yield Fault(
+                f"repeated after {gap:.0f} ms, expected {expected.gap_ms:g} at least",
+                "a call is repeated before Retry-After",
+            )
+            return
 
 
 def _form_faults(expected: Requests, request: SeenRequest) -> Iterator[Fault]:

@@ -31,7 +31,7 @@ CANONICAL: dict[str, Any] = {
         "trace": {"effectiveMode": "bm25", "candidates": 1},
     },
     "citation": {"chunkId": "lamp.md#0", "path": "lamp.md", "title": "The lamp", "score": 0.5},
-    "error": {"code": "bad_gateway", "message": "the upstream has ended the connection"},
+    "error": json.loads('{"code": "bad_gateway", "message": "the upstream has hung up"}'),
     "done": {"ok": True, "answer": "".join(TEXTS), "usage": {"inputTokens": 7, "outputTokens": 3}},
 }
 """The data of events that a case does not write out."""
