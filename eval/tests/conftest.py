@@ -17,7 +17,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from memconform import redaction
-from memconform.daemons.build import build_key, ensure_built
+from memconform.daemons.build import Buildable, build_key, ensure_built
 from memconform.daemons.client_program import find_client
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.tasks import run_together
@@ -146,9 +146,9 @@ async def _build(folder: Path, store: Path) -> list[Path]:
     """Build an SDK's daemon, and the driver of its client."""
     manifest = load_manifest(folder / "sdk.toml")
     client = find_client(str(folder), CHECKOUT)
-    drivers = [] if client is None else [client.buildable]
+    every: list[Buildable] = [manifest] if client is None else [manifest, client.buildable]
     built = []
-    for each in (manifest, *drivers):
+    for each in every:
         if each.build is not None:
             key = build_key(each, folder)
             built.append(await ensure_built(each, folder, key, lambda _: None, cache=store))

@@ -152,6 +152,8 @@ class SdkResult(Record):
     """Embedders that the SDK claims; None if it claims all."""
     unclaimed_embedder_cases: list[str] = Field(default_factory=list)
     """Case variants that were skipped because they need an embedder that it does not claim."""
+    driver: str = ""
+    """What the driver of a client calls itself; empty of a daemon."""
 
     def counts(self) -> dict[Result, int]:
         """Count checks by result; results that did not occur count 0."""

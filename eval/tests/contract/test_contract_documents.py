@@ -15,8 +15,8 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from memconform.conformance.case_runner import check_ids
 from memconform.conformance.case_schema import case_schema
-from memconform.conformance.catalog import catalog
-from memconform.conformance.clients.catalog import client_catalog
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
@@ -130,14 +130,14 @@ def test_openapi_yaml_is_plain_yaml() -> None:
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
-    entries = (*catalog(), *client_catalog())
+    entries: list[CaseVariant | ClientVariant] = [*catalog(), *client_catalog()]
     assert uncovered_rules(entries) == []
     assert {rule for entry in entries for rule in entry.case.rules} == set(rules())
     assert set(rules()) == {rule for rule, _ in _RULE.findall(_TEXT)}
 
 
 def test_a_rule_without_a_case_is_detected() -> None:
-    entries = (*catalog(), *client_catalog())
+    entries: list[CaseVariant | ClientVariant] = [*catalog(), *client_catalog()]
     without = [entry for entry in entries if "ask.flush" not in entry.case.rules]
     assert uncovered_rules(without) == ["ask.flush"]
 

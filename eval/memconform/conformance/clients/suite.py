@@ -33,7 +33,8 @@ class _Queue:
 
     entries: list[ClientVariant]
     runs: asyncio.Queue[CaseRun | None]
-    wires: set[str]
+    driver: str = ""
+    """What the driver calls itself."""
     problem: str = ""
     """Why no further driver is started."""
 
@@ -58,7 +59,7 @@ async def hold_client(
         stop: no more cases are started once it returns True for a result.
     """
     started = time.perf_counter()
-    queue = _Queue(list(reversed(entries)), asyncio.Queue(), set())
+    queue = _Queue(list(reversed(entries)), asyncio.Queue())
     results: dict[str, CaseResult] = {}
 
     async def work() -> None:
@@ -94,7 +95,7 @@ async def hold_client(
             profiles=["client"],
             modes=[],
             cases=mark_stale([results[entry.id] for entry in entries], name, known),
-            problems=[],
+            driver=queue.driver,
             took_s=round(time.perf_counter() - started, 3),
         )
     )
@@ -110,6 +111,7 @@ async def _work(queue: _Queue, start: StartDriver) -> None:
         entry: ClientVariant | None = None
         try:
             async with start() as (driver, hello):
+                queue.driver = hello.driver
                 while queue.entries:
                     entry = queue.entries.pop()
                     queue.runs.put_nowait(await _run(entry, driver, hello))
