@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_a_client_that_takes_a_cut_answer_for_a_whole_one_is_found(
     assert f"memconform client replay --sdk {manifest} 'mine:client-cut-frame" in ended.err
     assert "<failure" in (ended.folder / "junit.xml").read_text()
     [html] = ended.folder.glob("results/runs/*/report.html")
-    assert "client.end" in html.read_text(encoding="utf-8")
+    assert "mine's client fails" in _sentences(html)
     assert list(ended.folder.glob("results/runs/*/wire/mine/client-cut-frame*.txt"))
     [run] = ended.folder.glob("results/runs/*")
     found = memconform("conform", "findings", run, "--rule", "client.end")
@@ -168,7 +169,7 @@ def test_doctor_tries_the_driver_of_a_client(
     assert ended.code == 3
     assert "mine, claims ask, search, ingest" in ended.out
     assert "client answer" in ended.out
-    assert "0 of 6 events" in ended.out
+    assert "0 requests, expected 1" in ended.out
     assert memconform("doctor", "--sdk", driver("sys.exit(3)")).code == 3
 
 
@@ -195,8 +196,8 @@ def test_a_case_is_repeated_by_the_line_that_a_finding_shows(
 def test_the_shards_of_a_client_are_joined(memconform: Callable[..., Ended]) -> None:
     for number in (1, 2):
         part = memconform(
-            "client", "--sdk", "py", "--case", "client-[bl]*", "--shard", f"{number}/2",
-            "--output", f"part-{number}",
+            "client", "--sdk", "py", "--case", "client-b*", "--case", "client-l*",
+            "--shard", f"{number}/2", "--output", f"part-{number}",
         )  # fmt: skip
         assert part.code == 0, part.err
     ended = memconform("merge", "part-1", "part-2", "--output", "whole", "--json", "whole.json")
@@ -207,6 +208,12 @@ def test_the_shards_of_a_client_are_joined(memconform: Callable[..., Ended]) -> 
     plan = memconform("plan", "--shards", "2", "client", "--sdk", "py")
     assert plan.code == 0
     assert "variants" in plan.out
+
+
+def _sentences(page: Path) -> str:
+    """What a report says without a script."""
+    text = page.read_text(encoding="utf-8").partition('id="without-script"')[2]
+    return unescape(text.partition("<script")[0])
 
 
 def _has_driver(process: "subprocess.Popen[bytes]") -> bool:
