@@ -120,7 +120,8 @@ class _Run:
                     await _settled(requests[-1])
                 record = CallRecord(
                     call,
-                    [daemon.response_to(first + n) for n in range(len(requests))],
+                    # Without a request, it is the response that one would have had.
+                    [daemon.response_to(first + n) for n in range(max(1, len(requests)))],
                     observed,
                     requests,
                     elsewhere.requests[other:],

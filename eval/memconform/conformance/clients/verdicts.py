@@ -29,7 +29,7 @@ class CallRecord:
 
     call: ClientCall
     responses: Sequence[Response]
-    """Those that its requests were given, in order."""
+    """Those that its requests were given, in order; at least one."""
     observed: Observed
     requests: Sequence[SeenRequest]
     elsewhere: Sequence[SeenRequest]
@@ -130,7 +130,7 @@ def _error_fault(failure: Failure, spec: ErrorSpec, record: CallRecord) -> Fault
 
 
 def _event_faults(record: CallRecord) -> Iterator[Fault]:
-    if record.call.call != "ask" or not record.responses:
+    if record.call.call != "ask":
         return
     expected = expected_events(record.responses[-1], record.wire)
     got = record.observed.events
@@ -160,7 +160,7 @@ def _must_be_whole(record: CallRecord) -> bool:
 
 
 def _result_faults(record: CallRecord) -> Iterator[Fault]:
-    if record.call.call == "ask" or record.observed.ended != "ok" or not record.responses:
+    if record.call.call == "ask" or record.observed.ended != "ok":
         return
     if record.call.expected_outcome != "whole":
         return
