@@ -5,18 +5,17 @@ import click
 from memconform.cli.client.execution import build_clients, start_driver
 from memconform.cli.commands import DAEMONS, REFERENCE, Command, option
 from memconform.cli.conform.cases import relative_path
+from memconform.cli.conform.selection import find_case, show_cases
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file
-from memconform.cli.output_files import json_target
 from memconform.conformance.case_files import case_line
 from memconform.conformance.clients.case_runner import run_client_case, skip_reason
 from memconform.conformance.clients.catalog import CASES, PREFIX, ClientVariant, client_catalog
 from memconform.conformance.clients.explanation import explain_client_case
 from memconform.conformance.results import exit_code_of
-from memconform.errors import ExitCode, UsageError, nearest
+from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.printing.plurals import plural
 from memconform.reports.conformance import show_case
 from memconform.storage.folders import RunFolder
 from memconform.storage.temporary import temporary_folder
@@ -33,23 +32,11 @@ def list_cases(json_file: str | None) -> ExitCode:
 
     With --json also their titles and checks.
     """
-    entries = client_catalog()
-    if json_file is not None:
-        with json_target(json_file) as target:
-            target.write_json({"cases": [_case_info(entry) for entry in entries]})
-        return ExitCode.OK
-    for entry in entries:
-        echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
-    cases = len({entry.base for entry in entries})
-    checks = sum(len(entry.check_ids()) for entry in entries)
-    variants = f"{plural(cases, 'case')} in {plural(len(entries), 'variant', spec=',')}"
-    echo(f"{variants}, {plural(checks, 'check', spec=',')}", err=True)
-    return ExitCode.OK
+    return show_cases([(entry, _facts(entry)) for entry in client_catalog()], json_file)
 
 
-def _case_info(entry: ClientVariant) -> dict[str, object]:
+def _facts(entry: ClientVariant) -> dict[str, object]:
     return {
-        "id": entry.id,
         "title": entry.case.title,
         "level": entry.case.level,
         "rules": entry.case.rules,
@@ -66,25 +53,17 @@ def explain(case: str) -> ExitCode:
 
     CASE is the id of a case, or of one of its checks.
     """
-    for entry in _find(case):
-        line = case_line(entry.file, entry.base, CASES)
-        echo(Lines(explain_client_case(entry, f"{relative_path(CASES / entry.file)}:{line}")))
+    entry = _find(case)
+    line = case_line(entry.file, entry.base, CASES)
+    echo(Lines(explain_client_case(entry, f"{relative_path(CASES / entry.file)}:{line}")))
     return ExitCode.OK
 
 
-def _find(name: str) -> list[ClientVariant]:
+def _find(name: str) -> ClientVariant:
     """Find a case by its id, by that of a variant, or by that of a check as findings show it."""
     sdk, colon, rest = name.partition(":")
-    case_id = (rest if colon and not sdk.startswith(PREFIX) else name).partition("#")[0]
-    exact = [entry for entry in client_catalog() if entry.id == case_id]
-    matches = exact or [entry for entry in client_catalog() if entry.base == case_id][:1]
-    if not matches:
-        raise UsageError(
-            f"case {case_id!r} does not exist",
-            code="no_such_case",
-            hint=nearest(case_id, {e.base for e in client_catalog()}) or "memconform client list",
-        )
-    return matches
+    is_prefixed = colon and not sdk.startswith(PREFIX)
+    return find_case(rest if is_prefixed else name, client_catalog(), "memconform client list")
 
 
 @click.command(
@@ -110,8 +89,7 @@ def replay(case: str, sdk: str) -> ExitCode:
 
     CASE is the id of a case, of one of its variants, or of a check.
     """
-    [entry] = _find(case)
-    return run_to_end(_replay(entry, sdk))
+    return run_to_end(_replay(_find(case), sdk))
 
 
 async def _replay(entry: ClientVariant, sdk: str) -> ExitCode:

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memconform.cli.client.command import ClientOptions
-from memconform.cli.conform.execution import matching_cases, sharded_cases, write_reports
+from memconform.cli.conform.execution import write_reports
+from memconform.cli.conform.selection import ChosenCases, matching_cases, sharded_cases
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
@@ -22,13 +22,11 @@ from memconform.conformance.known_failures import (
     require_unexpired,
     stale_causes,
 )
-from memconform.conformance.merged_report import case_digest
 from memconform.conformance.results import (
     FAILING,
     RED,
     ConformReport,
     SdkResult,
-    ShardedCases,
     has_result,
     verdict,
 )
@@ -39,7 +37,6 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.client_program import ClientProgram
 from memconform.daemons.discovery import known_sdks, working_folder
-from memconform.datasets.sharding import ShardRecord
 from memconform.errors import DaemonError, ExitCode, NothingSelectedError, UsageError
 from memconform.printing.commands import suggested_command
 from memconform.printing.errors import render_error
@@ -49,7 +46,7 @@ from memconform.printing.output import echo
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.storage.body_files import BodyFiles
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.provenance import HostOrigin, Origin
+from memconform.storage.provenance import Origin
 
 
 def run_client(options: ClientOptions) -> ExitCode:
@@ -58,32 +55,18 @@ def run_client(options: ClientOptions) -> ExitCode:
     return run_to_end(_check(options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The cases of a command line."""
+def _chosen(options: ClientOptions) -> ChosenCases[ClientVariant]:
+    """The cases of a command line.
 
-    selected: Sequence[ClientVariant]
-    own: Sequence[ClientVariant]
-    """Those that are run: in a shard some of the selected ones."""
-    shard: ShardRecord | None
-    complete: bool
-    selection: str
-
-    @classmethod
-    def of(cls, options: ClientOptions) -> "_Chosen":
-        """Raises MemconformError for cases that do not exist, or more shards than cases."""
-        cases = client_catalog()
-        selected = matching_cases(cases, options.case, "memconform client list")
-        own, shard = sharded_cases(selected, options.shard)
-        complete = len(selected) == len(cases)
-        label = "" if complete else f"cases {', '.join(options.case)}"
-        return cls(selected, own, shard, complete and not options.stop_at_first, label)
-
-    @property
-    def label(self) -> str:
-        """What is run, in words; empty for all cases."""
-        shard = "" if self.shard is None else self.shard.label()
-        return ", ".join(filter(None, (self.selection, shard)))
+    Raises:
+        MemconformError: for cases that do not exist, or more shards than cases.
+    """
+    cases = client_catalog()
+    selected = matching_cases(cases, options.case, "memconform client list")
+    own, shard = sharded_cases(selected, options.shard)
+    complete = len(selected) == len(cases)
+    label = "" if complete else f"cases {', '.join(options.case)}"
+    return ChosenCases(cases, selected, own, shard, complete and not options.stop_at_first, label)
 
 
 async def build_clients(
@@ -131,7 +114,7 @@ def start_driver(
 
 async def _check(options: ClientOptions) -> ExitCode:
     cancel_on_signals()
-    chosen = _Chosen.of(options)
+    chosen = _chosen(options)
     programs, skipped = await build_clients(options.sdk, quiet=options.quiet)
     started = datetime.now(UTC)
     known = _known(options, programs)
@@ -162,7 +145,7 @@ async def _check(options: ClientOptions) -> ExitCode:
         sdk_references={program.name: program.reference for program in programs},
         exit_code=int(code),
         skipped=[sdk.record() for sdk in skipped],
-        sharded=_sharded(chosen, programs, known),
+        sharded=chosen.sharded(known, {p.name: p.build_hash() for p in programs}),
         sdks=sdks,
     )
     write_reports(options, run, report, chosen.label)
@@ -179,7 +162,7 @@ async def _check(options: ClientOptions) -> ExitCode:
 
 async def _run(
     options: ClientOptions,
-    chosen: _Chosen,
+    chosen: ChosenCases[ClientVariant],
     programs: Sequence[ClientProgram],
     known: Sequence[KnownFailure],
     run: RunFolder,
@@ -219,25 +202,12 @@ def _known(options: ClientOptions, programs: Sequence[ClientProgram]) -> list[Kn
     return known
 
 
-def _sharded(
-    chosen: _Chosen, programs: Sequence[ClientProgram], known: Sequence[KnownFailure]
-) -> ShardedCases | None:
-    """What the report of a shard says, so that it can be joined; None without shards."""
-    if chosen.shard is None:
-        return None
-    return ShardedCases(
-        shard=chosen.shard,
-        cases=[entry.id for entry in chosen.own],
-        all_sha256=case_digest(chosen.selected),
-        builds={program.name: program.build_hash() for program in programs},
-        origin=HostOrigin.of(sys.argv),
-        selection=chosen.selection,
-        complete=chosen.complete,
-        known=[entry.model_dump(mode="json") for entry in known],
-    )
-
-
-def _show(options: ClientOptions, chosen: _Chosen, report: ConformReport, run: RunFolder) -> None:
+def _show(
+    options: ClientOptions,
+    chosen: ChosenCases[ClientVariant],
+    report: ConformReport,
+    run: RunFolder,
+) -> None:
     for sdk in report.sdks:
         reference = report.sdk_references[sdk.sdk]
         replay = suggested_command("client", "replay", "--sdk", reference)

@@ -10,7 +10,8 @@ from memconform.cli.bench.options import BenchOptions
 from memconform.cli.bench.plan import SelectedBenchmark, shard_units
 from memconform.cli.client.command import ClientOptions
 from memconform.cli.conform.command import ConformOptions
-from memconform.cli.conform.execution import matching_cases, select_cases
+from memconform.cli.conform.execution import select_cases
+from memconform.cli.conform.selection import matching_cases
 from memconform.cli.lazy import captured
 from memconform.cli.lme.options import LmeOptions
 from memconform.cli.lme.plan import read_data

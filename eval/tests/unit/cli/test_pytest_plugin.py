@@ -66,7 +66,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         error: Exception | None = None,
     ) -> pytest.RunResult:
         async def check_sdks(
-            options: ConformOptions, chosen: execution.ChosenCases
+            options: ConformOptions, chosen: ChosenCases[CaseVariant]
         ) -> execution.CheckedSdks:
             if error is not None:
                 raise error
