@@ -169,6 +169,7 @@ async def check_sdks(
     complete = chosen.complete and chosen.shard is None
     sdks = [_with_stale(results[target.name], known, complete=complete) for target in targets]
     code = verdict(sdks, (sdk.exit_code for sdk in skipped), chosen.shard)
+    builds = {r.name: r.build_hash() for r, _ in present} if chosen.shard is not None else {}
     report = ConformReport(
         run=run.path.name,
         started_at=started,
@@ -180,9 +181,7 @@ async def check_sdks(
         skipped=[sdk.record() for sdk in skipped],
         variables={r.name: given for r, _ in present if (given := r.variables())},
         unprofiled_not_run=unprofiled_not_run(chosen.catalog, options.profile, options.case),
-        sharded=chosen.sharded(
-            known, {r.name: r.build_hash() for r, _ in present} if chosen.shard else {}
-        ),
+        sharded=chosen.sharded(known, builds),
         sdks=sdks,
     )
     return CheckedSdks(run, report, variables, skipped)

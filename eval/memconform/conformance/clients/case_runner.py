@@ -72,7 +72,7 @@ async def run_client_case(entry: ClientVariant, driver: Driver, hello: Hello) ->
             return CaseRun(skipped_case(entry, Result.UNTESTABLE, why), run.steps())
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=run.checks())
-    return CaseRun(result, run.steps())
+    return CaseRun(result, run.steps(), hung=run.hung)
 
 
 def failed_driver(entry: ClientVariant, error: MemconformError) -> CaseResult:
@@ -101,6 +101,7 @@ class _Run:
         self._wire = hello.wire
         self._records: list[CallRecord] = []
         self._faults: list[str] = []
+        self._port = 0
 
     async def serve(self) -> None:
         case = self._entry.case
@@ -109,7 +110,7 @@ class _Run:
             ScriptedDaemon(case.responses, self._wire, Observed(), host) as daemon,
             ScriptedDaemon(case.responses[-1:], self._wire, Observed()) as elsewhere,
         ):
-            daemon.elsewhere = elsewhere
+            daemon.elsewhere, self._port = elsewhere, daemon.port
             for call in case.calls:
                 observed = Observed()
                 daemon.progress = elsewhere.progress = observed
@@ -121,13 +122,18 @@ class _Run:
                 record = CallRecord(
                     call,
                     # Without a request, it is the response that one would have had.
-                    [daemon.response_to(first + n) for n in range(max(1, len(requests)))],
+                    [
+                        *(daemon.response_to(first + n) for n in range(max(1, len(requests)))),
+                        *(elsewhere.responses[:1] if len(elsewhere.requests) > other else ()),
+                    ],
                     observed,
                     requests,
                     elsewhere.requests[other:],
                     self._wire,
                 )
                 self._records.append(record)
+                if self.hung:
+                    break
             self._faults = [*daemon.faults, *elsewhere.faults]
 
     def was_late(self) -> bool:
@@ -142,6 +148,11 @@ class _Run:
             for record in self._records
         )
 
+    @property
+    def hung(self) -> bool:
+        """Whether a call did not end, so that the driver is of no further use."""
+        return any(record.observed.ended == "silent" for record in self._records)
+
     def checks(self) -> list[Check]:
         """The results of all checks."""
         entry = self._entry
@@ -152,6 +163,12 @@ class _Run:
             for slot in call_slots(record.call):
                 id_ = f"{entry.id}#{slot}" if number == 1 else f"{entry.id}#{slot}-{number}"
                 checks.append(self._evaluated(record, id_, expected[slot], faults[slot], step=step))
+        made = {check.id for check in checks}
+        for id_ in entry.check_ids()[:-1]:
+            if id_ not in made:
+                why = "the call before did not end"
+                lost = [Cause(cause=f"{entry.case.rules[0]}: the call does not end")]
+                checks.append(_check(entry, id_, Result.UNTESTABLE, got=[why], causes=lost))
         checks.append(_check(entry, f"{entry.id}#alive", Result.PASS, expected=_ALIVE))
         return checks
 
@@ -177,7 +194,10 @@ class _Run:
     def steps(self) -> list[StepResult]:
         """What was seen on both sides, for people."""
         return [
-            StepResult(label=f"{record.call.call} {number}", value="\n".join(_transcript(record)))
+            StepResult(
+                label=f"{record.call.call} {number}",
+                value="\n".join(_transcript(record, self._port)),
+            )
             for number, record in enumerate(self._records, 1)
         ]
 
@@ -212,24 +232,33 @@ async def _settled(request: SeenRequest) -> None:
             await request.ended.wait()
 
 
-def _transcript(record: CallRecord) -> Iterator[str]:
-    command = _command(record.call, 0)
+def _transcript(record: CallRecord, port: int) -> Iterator[str]:
+    command = _command(record.call, port)
     if record.call.body_bytes:
         command["body"] = f"a document of {record.call.body_bytes} bytes"
     yield f"called with {json.dumps(command, ensure_ascii=False)}"
-    for request in [*record.requests, *record.elsewhere]:
-        yield f"> {request.method} {request.target} (connection {request.connection})"
-        yield from (f">   {name}: {value}" for name, value in request.headers)
-        yield f">   {len(request.body)} bytes"
+    for place, requests in (("", record.requests), (" at another origin", record.elsewhere)):
+        for request in requests:
+            where = f"connection {request.connection}{place}"
+            yield f"> {request.method} {request.target} ({where})"
+            yield from (f">   {name}: {value}" for name, value in request.headers)
+            yield f">   {len(request.body)} bytes"
     for response in record.responses:
-        yield f"< {response.model_dump_json(exclude_defaults=True, by_alias=True)}"
+        sent = response.model_dump_json(exclude_defaults=True, by_alias=True)
+        yield f"< {'the usual answer' if sent == '{}' else sent}"
     observed = record.observed
-    yield from (f"= {line}" for line in shown_events(observed.events)[:40])
-    if len(observed.events) > 40:
-        yield f"= and {len(observed.events) - 40} more events"
-    failure = "" if observed.failure is None else f" {observed.failure.model_dump_json()}"
-    result = "" if observed.result is None else f" {json.dumps(observed.result)[:2000]}"
-    yield f"= {observed.ended}{failure}{result}"
+    yield from (f"= event {line}" for line in shown_events(observed.events)[:_MOST_EVENTS])
+    if len(observed.events) > _MOST_EVENTS:
+        yield f"= and {len(observed.events) - _MOST_EVENTS} more events"
+    failure = observed.failure
+    last = "" if failure is None else f" {failure.model_dump_json(exclude_none=True)}"
+    if observed.result is not None:
+        last = f" {json.dumps(observed.result, ensure_ascii=False)[:2000]}"
+    yield f"= end of the call: {observed.ended}{last}"
+
+
+_MOST_EVENTS = 40
+"""Shown of one call."""
 
 
 def _check(

@@ -31,6 +31,7 @@ _START_SECONDS = 60.0
 _GRACE_S = 20.0
 """How long a driver may be silent beyond the deadline of a call."""
 _PAGE = "sdks/DRIVER.md describes the protocol"
+_COMMAND = "check `command` of [client] in sdk.toml, and that [client.build] makes what it starts"
 
 
 class Hello(Record):
@@ -82,9 +83,10 @@ class DriverError(DaemonError):
 
 
 def _broken(
-    name: str, why: str, process: DaemonProcess, code: str = "driver_invalid"
+    name: str, why: str, process: DaemonProcess, code: str = "driver_invalid", *, hint: str = _PAGE
 ) -> DriverError:
-    return DriverError(f"the driver of {name} {why}", code=code, hint=_PAGE, excerpt=process.tail())
+    message = f"the driver of {name} {why}"
+    return DriverError(message, code=code, hint=hint, excerpt=process.tail())
 
 
 class Driver:
@@ -115,7 +117,8 @@ class Driver:
             DriverError: `driver_invalid` if it is not that of the protocol, `driver_ended`.
         """
         if not await self._read(_START_SECONDS):
-            raise _broken(self._name, f"says nothing for {_START_SECONDS:g} s", self.process)
+            why = f"says nothing for {_START_SECONDS:g} s"
+            raise _broken(self._name, why, self.process, hint=_COMMAND)
         line = self._lines.popleft()
         try:
             return Hello.model_validate_json(line)
@@ -151,8 +154,8 @@ class Driver:
             fault = self._report(json.loads(line), observed)
         except ValidationError as error:
             fault = first_fault(error)
-        except (ValueError, RecursionError) as error:
-            fault = str(error)
+        except (ValueError, RecursionError):
+            fault = "it is not JSON; does the client print to stdout?"
         if fault:
             why = f"wrote a line that is not valid: {fault}: {line[:200]!r}"
             raise _broken(self._name, why, self.process)
@@ -162,6 +165,8 @@ class Driver:
         match report:
             case {"id": number} if number != self._calls:
                 return f"it has the id {number} of another call"
+            case dict() if "id" not in report:
+                return "it has no id"
             case {"event": str(name), **rest}:
                 observed.events.append((name, rest.get("data")))
             case {"error": dict(error)}:
@@ -193,7 +198,8 @@ class Driver:
             reading.cancel()
         if self._ended.done():
             how = self._ended.result()
-            raise _broken(self._name, f"ended: {how}", self.process, "driver_ended")
+            hint = _PAGE if self._calls else _COMMAND
+            raise _broken(self._name, f"ended: {how}", self.process, "driver_ended", hint=hint)
         return False
 
     async def _read_lines(self) -> None:

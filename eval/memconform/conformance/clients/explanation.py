@@ -13,7 +13,7 @@ def explain_client_case(entry: ClientVariant, location: str) -> str:
     lines = [f"{entry.id} ({case.level}): {case.title}", f"  defined in {location}"]
     lines += [f"  why: {case.why}"] if case.why else []
     lines += [f"  rule {rule}: {rules()[rule].text}" for rule in case.rules]
-    lines.append(f"  needs {', '.join(case.needed_claims)}")
+    lines.append(f"  needs {', '.join(case.needed_claims)}; for streams of {', '.join(case.wires)}")
     lines += [f"  with {name} = {json.dumps(value)}" for name, value in entry.variables.items()]
     for call in case.calls:
         lines.append(f"  calls {call.model_dump_json(exclude_defaults=True, by_alias=True)}")

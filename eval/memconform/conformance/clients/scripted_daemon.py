@@ -51,6 +51,8 @@ class SeenRequest:
     """When the last byte of the response was written."""
     ended_after: float | None = None
     """Seconds from the last sign of life of the client to the end of its connection."""
+    is_given_up: bool = False
+    """Whether the daemon waited in vain for the client to end the request."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the client has ended the connection while the daemon still sent."""
     unobserved: int | None = None
@@ -220,6 +222,7 @@ class _Connection:
                 while await self.reader.read(_READ_BYTES):
                     pass
         except TimeoutError:
+            seen.is_given_up = seconds == _SILENCE_S
             return
         except ConnectionError:
             pass

@@ -22,7 +22,7 @@ from memconform.errors import DaemonError
 from memconform.printing.errors import render_error
 
 _MOST_FAILURES = 3
-"""Drivers in a row that fail at once, before the rest of the cases is given up."""
+"""Drivers in a row that fail in their first case, before the rest of the cases is given up."""
 
 StartDriver = Callable[[], AbstractAsyncContextManager[tuple[Driver, Hello]]]
 
@@ -105,24 +105,28 @@ _NO_DRIVER = "the driver does not start"
 
 
 async def _work(queue: _Queue, start: StartDriver) -> None:
-    """Run cases until none is left; a driver that fails is replaced."""
+    """Run cases until none is left; a driver that fails, or hangs, is replaced."""
     failures = 0
-    while queue.entries and failures < _MOST_FAILURES:
+    while queue.entries and not queue.problem:
         entry: ClientVariant | None = None
         try:
             async with start() as (driver, hello):
                 queue.driver = hello.driver
                 while queue.entries:
                     entry = queue.entries.pop()
-                    queue.runs.put_nowait(await _run(entry, driver, hello))
+                    run = await _run(entry, driver, hello)
+                    queue.runs.put_nowait(run)
                     entry, failures = None, 0
+                    if run.hung:
+                        break
         except DaemonError as error:
             failures += 1
             if entry is not None and isinstance(error, DriverError):
                 queue.runs.put_nowait(CaseRun(failed_driver(entry, error), []))
             elif entry is not None:
                 queue.entries.append(entry)
-            if entry is None and failures == _MOST_FAILURES:
+            if not queue.driver or failures == _MOST_FAILURES:
+                # One that has never begun will not: with its limit of a minute, no other is tried.
                 queue.problem = render_error(error)
 
 

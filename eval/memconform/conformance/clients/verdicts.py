@@ -74,13 +74,17 @@ def _described(spec: ErrorSpec | None) -> str:
     return ", ".join(parts)
 
 
-def _shown(observed: Observed) -> str:
+def _shown(record: CallRecord) -> str:
     """How a call ended, in words."""
+    observed = record.observed
     match observed.ended:
         case "error" if observed.failure is not None:
             failure = observed.failure
             status = "" if failure.status is None else f" {failure.status}"
-            return f"an error: {failure.kind}{status} ({_cut(failure.message)})"
+            shown = f"an error: {failure.kind}{status} ({_cut(failure.message)})"
+            if any(request.is_given_up for request in record.requests):
+                shown += ", after the daemon had waited in vain for the end of the request"
+            return shown
         case "cancelled":
             return "a cancelled answer"
         case "ok":
@@ -91,7 +95,7 @@ def _shown(observed: Observed) -> str:
 def _outcome_faults(record: CallRecord) -> Iterator[Fault]:
     call, observed = record.call, record.observed
     if observed.ended in ("silent", None):
-        yield Fault(_shown(observed), "the call does not end")
+        yield Fault(_shown(record), "the call does not end")
         return
     late = next((r.unobserved for r in record.requests if r.unobserved is not None), None)
     if late is not None:
@@ -106,11 +110,11 @@ def _outcome_faults(record: CallRecord) -> Iterator[Fault]:
         where = "of an answer that was cancelled"
         if call.error is not None:
             where = f"in place of an error {' or '.join(call.error.kind)}"
-        yield Fault(_shown(observed), f"{what} {where}")
+        yield Fault(_shown(record), f"{what} {where}")
         return
     allowed = call.error or call.or_error
     if allowed is None:
-        yield Fault(_shown(observed), f"fails with {observed.failure.kind} where nothing is wrong")
+        yield Fault(_shown(record), f"fails with {observed.failure.kind} where nothing is wrong")
     elif (fault := _error_fault(observed.failure, allowed, record)) is not None:
         yield fault
 
@@ -119,7 +123,7 @@ _ENDS = {"whole": "ok", "cancelled": "cancelled"}
 
 
 def _error_fault(failure: Failure, spec: ErrorSpec, record: CallRecord) -> Fault | None:
-    got = _shown(record.observed)
+    got = _shown(record)
     if failure.kind not in spec.kind:
         return Fault(got, f"fails with {failure.kind} in place of {' or '.join(spec.kind)}")
     if spec.status is not None and failure.status != spec.status:
@@ -136,21 +140,28 @@ def _event_faults(record: CallRecord) -> Iterator[Fault]:
     got = record.observed.events
     for number, (wanted, found) in enumerate(zip(expected, got, strict=False), 1):
         if wanted[0] != found[0]:
-            yield Fault(
-                f"event {number} is {found[0]}, expected {wanted[0]}", "other events than were sent"
-            )
+            yield _other_event(f"event {number} is {found[0]}, expected {wanted[0]}", found[0])
             return
-        if not same(wanted[1], found[1]):
+        if fault := difference(wanted[1], found[1]):
             yield Fault(
-                f"event {number}, {found[0]}: expected {_cut(wanted[1])}, got {_cut(found[1])}",
-                "an event has other data than was sent",
+                f"event {number}, {found[0]}, {fault}", "an event has other data than was sent"
             )
             return
     if len(got) > len(expected):
         name, data = got[len(expected)]
-        yield Fault(f"then {name} {_cut(data)}", "an event more than may be yielded")
+        why = "" if expected else "the call had to fail before any event; "
+        yield _other_event(f"{why}then came {name} {_cut(data)}", name)
     elif len(got) < len(expected) and _must_be_whole(record):
-        yield Fault(f"{len(got)} of {plural(len(expected), 'event')}", "events are lost")
+        missing = expected[len(got)][0]
+        count = f"{len(got)} of {plural(len(expected), 'event')}"
+        yield Fault(f"{count}, without event {len(got) + 1}, {missing}", "events are lost")
+
+
+def _other_event(got: str, name: str) -> Fault:
+    """The fault of an event that may not be yielded here."""
+    if name == "error":
+        return Fault(got, "an error is yielded, which must be how the call fails")
+    return Fault(got, "an event is yielded that was not sent, or behind the end")
 
 
 def _must_be_whole(record: CallRecord) -> bool:
@@ -164,29 +175,43 @@ def _result_faults(record: CallRecord) -> Iterator[Fault]:
         return
     if record.call.expected_outcome != "whole":
         return
-    expected = expected_result(record.responses[-1])
-    got = record.observed.result
-    if not same(expected, got):
-        yield Fault(f"expected {_cut(expected)}, got {_cut(got)}", "another body than was sent")
+    fault = difference(expected_result(record.responses[-1]), record.observed.result)
+    if fault is not None:
+        yield Fault(f"of the response's body, {fault}", "another body than was sent")
 
 
 def same(expected: Any, got: Any) -> bool:  # noqa: ANN401 - JSON
-    """Whether a value says what was sent; a client may leave out keys that the contract lacks.
+    """Whether a value says what was sent."""
+    return difference(expected, got) is None
 
-    It may also add keys without a value.
+
+def difference(expected: Any, got: Any, at: str = "") -> str | None:  # noqa: ANN401 - JSON
+    """Where a value first differs from what was sent, in words; None if it says the same.
+
+    An absent key and null are the same, as in the contract, and so is an empty text that was added;
+    keys that the contract lacks, which begin with `x-`, may be left out.
     """
     if isinstance(expected, dict) and isinstance(got, dict):
-        return all(
-            same(value, got[key]) if key in got else key.startswith("x-")
-            for key, value in expected.items()
-        ) and all(
-            key.startswith("x-") or got[key] in (None, "") for key in got.keys() - expected.keys()
-        )
+        for key in [*expected, *(got.keys() - expected.keys())]:
+            wanted, found = expected.get(key), got.get(key)
+            is_added = key not in expected and found in (None, "")
+            if key.startswith("x-") and (key not in expected or key not in got):
+                continue
+            if not is_added and (fault := difference(wanted, found, f"{at}/{key}")):
+                return fault
+        return None
     if isinstance(expected, list) and isinstance(got, list):
-        return len(expected) == len(got) and all(map(same, expected, got))
-    if isinstance(expected, bool) or isinstance(got, bool):
-        return expected is got
-    return bool(expected == got)
+        if len(expected) != len(got):
+            return f"{at}: expected {plural(len(expected), 'item')}, got {len(got)}"
+        pairs = enumerate(zip(expected, got, strict=True))
+        faults = (difference(wanted, found, f"{at}/{n}") for n, (wanted, found) in pairs)
+        return next(filter(None, faults), None)
+    is_same = expected is got if _is_flag(expected) or _is_flag(got) else expected == got
+    return None if is_same else f"{at}: expected {_cut(expected)}, got {_cut(got)}".lstrip(": ")
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _request_faults(record: CallRecord) -> Iterator[Fault]:

@@ -35,7 +35,7 @@ CANONICAL: dict[str, Any] = {
     "done": {"ok": True, "answer": "".join(TEXTS), "usage": {"inputTokens": 7, "outputTokens": 3}},
 }
 """The data of events that a case does not write out."""
-SEARCH = {"chunks": [_CHUNK], "took_ms": 1, "trace": {"effectiveMode": "bm25", "candidates": 1}}
+SEARCH = {"chunks": [_CHUNK], "tookMs": 1, "trace": {"effectiveMode": "bm25", "candidates": 1}}
 INGESTED = {"documentId": "lamp.md", "path": "lamp.md", "chunkCount": 1, "bytes": 25, "tookMs": 1}
 
 _KNOWN = ("retrieve", "answer_delta", "citation", "error", "done")

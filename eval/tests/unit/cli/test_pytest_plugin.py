@@ -7,6 +7,7 @@ import pytest
 
 from memconform.cli.conform import execution
 from memconform.cli.conform.command import ConformOptions
+from memconform.cli.conform.selection import ChosenCases
 from memconform.cli.pytest_plugin import nodes
 from memconform.conformance.case_runner import check_ids, skipped_case
 from memconform.conformance.catalog import CaseVariant
