@@ -12,7 +12,8 @@ from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.clients.case import ClientCall
 from memconform.conformance.clients.catalog import ClientVariant, call_slots
 from memconform.conformance.clients.driver import Driver, Hello, Observed
-from memconform.conformance.clients.scripted_daemon import ScriptedDaemon, SeenRequest
+from memconform.conformance.clients.scripted_daemon import ScriptedDaemon
+from memconform.conformance.clients.seen_request import SeenRequest
 from memconform.conformance.clients.verdicts import (
     CallRecord,
     Fault,

@@ -14,7 +14,7 @@ from memconform.conformance.clients.case import TEXTS, ClientCall, Item, Respons
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Failure, Observed
 from memconform.conformance.clients.explanation import explain_client_case
-from memconform.conformance.clients.scripted_daemon import SeenRequest
+from memconform.conformance.clients.seen_request import SeenRequest
 from memconform.conformance.clients.verdicts import CallRecord, call_faults, same
 from memconform.conformance.clients.wire import (
     CANONICAL,
