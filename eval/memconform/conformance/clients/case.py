@@ -92,7 +92,7 @@ class Response(Strict):
     """Whether data is written as several lines of `data`, cut where JSON has spaces."""
     cut: Literal["events", "bytes", "lines", "returns", "whole"] | int = "events"
     """Where writes end: behind events, each byte, lines or CRs; nowhere; or each so many bytes."""
-    encoding: Literal["gzip", "deflate", "raw-deflate", "br", "nonsense"] | None = None
+    encoding: Literal["gzip", "deflate", "zstd", "nonsense"] | None = None
     """Flushed behind each write."""
     framing: Literal["chunked", "length", "close"] = "chunked"
     version: Literal["1.0", "1.1"] = "1.1"

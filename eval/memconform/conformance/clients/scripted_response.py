@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterable
@@ -13,6 +14,11 @@ from memconform.conformance.clients.case import Item, Response, Wire
 from memconform.conformance.clients.seen_request import SeenRequest
 from memconform.conformance.clients.wire import encode_item, expected_result, line_ends
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 SILENCE_S = 15.0
 """How long the daemon waits for a client to give up, which has limits far below it."""
 _OBSERVED_S = 5.0
@@ -20,8 +26,8 @@ _OBSERVED_S = 5.0
 _DATE = re.compile(r"\{date:([^}]+)\}")
 """In a header: a date that is soon, in this format."""
 _SOON_S = 3
-_OFFERED = {"gzip": "gzip", "deflate": "deflate", "raw-deflate": "deflate"}
-"""Encodings that are used for clients which offer them, and their names."""
+_OFFERED = ("gzip", "deflate", "zstd")
+"""Encodings that are used for clients which offer them."""
 _WRITE_BYTES = 1 << 16
 
 
@@ -64,17 +70,22 @@ class _Encoder:
     """Encodes the writes of a body, each so that it can be decoded at once."""
 
     def __init__(self, encoding: str | None) -> None:
-        bits = {"gzip": 31, "deflate": 15, "raw-deflate": -15}.get(encoding or "")
+        bits = {"gzip": 31, "deflate": 15}.get(encoding or "")
         self._deflate = None if bits is None else zlib.compressobj(wbits=bits)
-        self._is_garbled = encoding is not None and bits is None
+        self._zstd = zstd.ZstdCompressor() if encoding == "zstd" else None
+        self._is_garbled = encoding == "nonsense"
 
     def write(self, data: bytes) -> bytes:
         if self._deflate is not None:
             return self._deflate.compress(data) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+        if self._zstd is not None:
+            return self._zstd.compress(data, zstd.ZstdCompressor.FLUSH_BLOCK)
         # An encoding that nobody can decode: whoever ignores it must not read the answer.
         return bytes(byte ^ 0x55 for byte in data) if self._is_garbled else data
 
     def end(self) -> bytes:
+        if self._zstd is not None:
+            return self._zstd.flush()
         return b"" if self._deflate is None else self._deflate.flush()
 
 
@@ -98,9 +109,7 @@ class ScriptedResponse:
         self._response = response
         self._framing = response.framing
         encoding = response.encoding
-        if encoding in _OFFERED and _OFFERED[encoding] not in (
-            seen.header("accept-encoding") or ""
-        ):
+        if encoding in _OFFERED and encoding not in (seen.header("accept-encoding") or ""):
             encoding, seen.is_unoffered = None, True
         self._encoding = encoding
         self._encoder = _Encoder(encoding)
@@ -153,7 +162,7 @@ class ScriptedResponse:
             media = "application/problem+json"
         headers = {"content-type": media}
         if self._encoding is not None:
-            headers["content-encoding"] = self._encoding.removeprefix("raw-")
+            headers["content-encoding"] = self._encoding
         if response.header_bytes:
             headers["x-filler"] = "f" * response.header_bytes
         if length is not None and self._framing != "close":
