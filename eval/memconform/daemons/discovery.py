@@ -94,6 +94,12 @@ def find_manifest(reference: str, folder: Path) -> Path:
         UsageError: `unknown_sdk` if the reference resolves to none.
     """
     path = _manifest_file(reference, folder)
+    if path is None and ":" in reference:
+        raise UsageError(
+            f"--sdk {reference} has no sdk.toml, which names the driver of a client",
+            code="unknown_sdk",
+            hint="give the path of an sdk.toml with [client]; sdks/DRIVER.md describes it",
+        )
     if path is None:
         raise _unknown(reference, folder)
     return path

@@ -11,7 +11,7 @@ from memconform.cli.conform.selection import ChosenCases, matching_cases, sharde
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.sdks import ALL
+from memconform.cli.sdks import ALL, require_distinct_names
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, Hello, running_driver
 from memconform.conformance.clients.suite import hold_client
@@ -90,6 +90,7 @@ async def build_clients(
                 skipped.append(SkippedSdk(reference, error, is_named=is_named))
     if is_named and skipped:
         raise skipped[0].error
+    require_distinct_names(programs)
     if not programs:
         raise NothingSelectedError(
             "no known SDK has a client", code="nothing_selected", hint="see sdks/DRIVER.md"
@@ -108,7 +109,8 @@ def start_driver(
         program.argv(),
         env=program.environment(),
         cwd=program.folder,
-        log=logs / f"{program.name}.log",
+        # Of several drivers, each has its own.
+        log=logs / f"{program.name}-{len(list(logs.iterdir()))}.log",
     )
 
 

@@ -259,8 +259,11 @@ def show_findings_of(
     ]
     first = 0 if whole else (page - 1) * limit
     last = len(found) if whole else min(first + limit, len(found))
-    replay = suggested_command("conform", "replay", folder)
     for sdk in report.sdks:
+        replay = suggested_command("conform", "replay", folder)
+        if report.suite == "client":
+            reference = report.sdk_references[sdk.sdk]
+            replay = suggested_command("client", "replay", "--sdk", reference)
         checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.
         show_checks(SafeConsole(), sdk, checks, replay=replay)

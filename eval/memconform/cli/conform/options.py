@@ -66,8 +66,8 @@ selection_flags = _together(
         group=CASES_GROUP,
         multiple=True,
         metavar="GLOB",
-        help="Run only cases whose id matches GLOB. A check id (case#slot) selects its whole case."
-        " May be given several times.",
+        help="Run only cases whose id matches GLOB, in which * and ? stand for others. A check id"
+        " (case#slot) selects its whole case. May be given several times.",
     ),
     shard(CASES_GROUP, "cases"),
 )

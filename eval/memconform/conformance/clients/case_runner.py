@@ -183,6 +183,10 @@ class _Run:
         if any(request.is_unoffered for request in record.requests):
             why = "the client does not offer the encoding"
             return _check(entry, id_, Result.NOT_APPLICABLE, got=[why])
+        if record.observed.ended == "silent" and not faults:
+            causes = [Cause(cause=f"{entry.case.rules[0]}: the call does not end")]
+            got = ["the call did not end"]
+            return _check(entry, id_, Result.UNTESTABLE, got=got, causes=causes, step=step)
         result = Result.PASS
         if faults:
             result = Result.FAIL if entry.case.level == "must" else Result.WARN
@@ -244,9 +248,7 @@ def _transcript(record: CallRecord, port: int) -> Iterator[str]:
             yield f"> {request.method} {request.target} ({where})"
             yield from (f">   {name}: {value}" for name, value in request.headers)
             yield f">   {len(request.body)} bytes"
-    for response in record.responses:
-        sent = response.model_dump_json(exclude_defaults=True, by_alias=True)
-        yield f"< {'the usual answer' if sent == '{}' else sent}"
+            yield from (f"< {shown_bytes(write)}" for write in request.sent)
     observed = record.observed
     yield from (f"= event {line}" for line in shown_events(observed.events)[:_MOST_EVENTS])
     if len(observed.events) > _MOST_EVENTS:
@@ -256,6 +258,11 @@ def _transcript(record: CallRecord, port: int) -> Iterator[str]:
     if observed.result is not None:
         last = f" {json.dumps(observed.result, ensure_ascii=False)[:2000]}"
     yield f"= end of the call: {observed.ended}{last}"
+
+
+def shown_bytes(data: bytes) -> str:
+    """Bytes as text in which nothing is invisible."""
+    return json.dumps(data.decode("utf-8", "backslashreplace"), ensure_ascii=False)[1:-1]
 
 
 _MOST_EVENTS = 40

@@ -151,7 +151,7 @@ class Driver:
 
     def _take(self, line: bytes, observed: Observed) -> None:
         try:
-            fault = self._report(json.loads(line), observed)
+            fault = self._report(json.loads(line, parse_constant=_refuse), observed)
         except ValidationError as error:
             fault = first_fault(error)
         except (ValueError, RecursionError):
@@ -218,6 +218,11 @@ class Driver:
     def close(self) -> None:
         """Stop watching it."""
         self._ended.cancel()
+
+
+def _refuse(constant: str) -> object:
+    """Refuse NaN and infinity, which are no JSON; raises ValueError."""
+    raise ValueError(constant)
 
 
 async def _write(descriptor: int, data: bytes) -> None:

@@ -29,6 +29,9 @@ _SOON_S = 3
 _OFFERED = ("gzip", "deflate", "zstd")
 """Encodings that are used for clients which offer them."""
 _WRITE_BYTES = 1 << 16
+_KEPT_WRITES = 200
+_KEPT_BYTES = 2_000
+"""As much of a response is shown."""
 
 
 class Progress(Protocol):
@@ -126,7 +129,7 @@ class ScriptedResponse:
             if self._seen.ended.is_set():
                 raise ConnectionAbortedError
         for status in response.informational:
-            self._writer.write(f"HTTP/1.1 {status} Informational\r\nx-note: early\r\n\r\n".encode())
+            self._send(f"HTTP/1.1 {status} Informational\r\nx-note: early\r\n\r\n".encode())
         body = None if response.is_stream else self._whole_body()
         if body is not None and self._framing == "chunked":
             self._framing = "length"
@@ -136,12 +139,12 @@ class ScriptedResponse:
             body = self._encoder.write(body) + self._encoder.end()
         head = self._head(None if body is None else len(body))
         for piece in _cut_each(head, 1 if response.cut_head else len(head)):
-            self._writer.write(piece)
+            self._send(piece)
             await self._writer.drain()
         try:
             if body is not None:
                 if self._seen.method != "HEAD":
-                    self._writer.write(body)
+                    self._send(body)
             else:
                 async for chunk in self._chunks():
                     await self._write(chunk)
@@ -181,12 +184,17 @@ class ScriptedResponse:
             lines.append(f"{name}: {filled}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
+    def _send(self, data: bytes) -> None:
+        if len(self._seen.sent) < _KEPT_WRITES:
+            self._seen.sent.append(data[:_KEPT_BYTES])
+        self._writer.write(data)
+
     async def _write(self, data: bytes) -> None:
         encoded = self._encoder.write(data)
         if self._framing == "chunked":
             size = f"{len(encoded):x}{self._response.chunk_extension}\r\n"
             encoded = size.encode() + encoded + b"\r\n"
-        self._writer.write(encoded)
+        self._send(encoded)
         await self._writer.drain()
 
     async def _end(self) -> None:
@@ -197,7 +205,7 @@ class ScriptedResponse:
             trailers = self._response.trailers.items()
             end = "".join(f"{name}: {value}\r\n" for name, value in trailers)
             last += f"0\r\n{end}\r\n".encode()
-        self._writer.write(last)
+        self._send(last)
 
     async def _chunks(self, *, only_bytes: bool = False) -> AsyncIterator[bytes]:
         """The writes of a stream; what is to happen between them happens between them.

@@ -30,6 +30,8 @@ class SeenRequest:
     """The number of events for which the daemon waited in vain to be reported."""
     is_unoffered: bool = False
     """Whether the response was not encoded, because the client does not offer its encoding."""
+    sent: list[bytes] = field(default_factory=list)
+    """The first writes of the response, as they were sent."""
     longest_pause: float = 0.0
     """The longest of the pauses that the case asks for, as it was kept, in seconds."""
 

@@ -22,7 +22,7 @@ from memconform.errors import DaemonError
 from memconform.printing.errors import render_error
 
 _MOST_FAILURES = 3
-"""Drivers in a row that fail in their first case, before the rest of the cases is given up."""
+"""Drivers in a row that fail, or answer no call, before the rest of the cases is given up."""
 
 StartDriver = Callable[[], AbstractAsyncContextManager[tuple[Driver, Hello]]]
 
@@ -101,12 +101,12 @@ async def hold_client(
     )
 
 
-_NO_DRIVER = "the driver does not start"
+_NO_DRIVER = "the driver fails in every case"
 
 
 async def _work(queue: _Queue, start: StartDriver) -> None:
     """Run cases until none is left; a driver that fails, or hangs, is replaced."""
-    failures = 0
+    failures = hung = 0
     while queue.entries and not queue.problem:
         entry: ClientVariant | None = None
         try:
@@ -117,6 +117,9 @@ async def _work(queue: _Queue, start: StartDriver) -> None:
                     run = await _run(entry, driver, hello)
                     queue.runs.put_nowait(run)
                     entry, failures = None, 0
+                    hung = hung + 1 if run.hung else 0
+                    if hung == _MOST_FAILURES:
+                        queue.problem = f"the driver of {hello.driver} answers no call"
                     if run.hung:
                         break
         except DaemonError as error:
@@ -134,4 +137,10 @@ async def _run(entry: ClientVariant, driver: Driver, hello: Hello) -> CaseRun:
     why = skip_reason(entry, hello)
     if why is not None:
         return CaseRun(skipped_case(entry, Result.NOT_APPLICABLE, why), [])
-    return await run_client_case(entry, driver, hello)
+    try:
+        return await run_client_case(entry, driver, hello)
+    except DaemonError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
+        bug = f"a bug in memconform: {type(error).__name__}"
+        return CaseRun(skipped_case(entry, Result.ERROR, repr(error), cause=bug), [], hung=True)

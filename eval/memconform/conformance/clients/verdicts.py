@@ -64,8 +64,27 @@ def describe_call(call: ClientCall) -> dict[str, str]:
         "outcome": expected,
         "events": "the events that were sent" + ("" if outcome == "whole" else ", or the first"),
         "result": "the values that were sent",
-        "requests": call.requests.model_dump_json(exclude_defaults=True),
+        "requests": _described_requests(call),
     }
+
+
+def _described_requests(call: ClientCall) -> str:
+    """What the daemon must see of a call, in words."""
+    wanted = call.requests
+    counts = wanted.count or list(range(1, call.retries + 2))
+    words = [
+        f"{counts[0]} to {counts[-1]} requests" if counts[1:] else plural(counts[0], "request")
+    ]
+    if wanted.gap_ms is not None:
+        words.append(f"{wanted.gap_ms:g} ms after the response before, at least")
+    words += [f"method {wanted.method}"] if wanted.method else []
+    words += [f"to {' or '.join(wanted.target)}"] if wanted.target else []
+    for name, value in wanted.header.items():
+        words.append(f"without {name}" if value is None else f"with {name}: {value}")
+    words += ["with the body that was given"] * (wanted.body is not None)
+    words += ["the client ends it while the daemon sends"] * wanted.ended
+    words += ["no token at another origin"] * (wanted.elsewhere == "no-token")
+    return ", ".join(words)
 
 
 def _described(spec: ErrorSpec | None) -> str:
@@ -222,11 +241,10 @@ def _request_faults(record: CallRecord) -> Iterator[Fault]:
     counts = expected.count or range(1, record.call.retries + 2)
     if len(requests) not in counts:
         wanted = " or ".join(map(str, counts))
-        many = len(requests) > max(counts)
-        yield Fault(
-            f"{plural(len(requests), 'request')}, expected {wanted}",
-            "a call is repeated that must not be" if many else "a call is not repeated",
-        )
+        cause = "a call is not repeated" if requests else "no request is sent"
+        if len(requests) > max(counts):
+            cause = "a call is repeated that must not be"
+        yield Fault(f"{plural(len(requests), 'request')}, expected {wanted}", cause)
     yield from _timing_faults(expected, requests)
     for request in requests:
         yield from _form_faults(expected, request)

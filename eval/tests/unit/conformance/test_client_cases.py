@@ -128,6 +128,15 @@ def test_the_streams_of_other_services_have_the_text_of_the_answer(wire: Any) ->
     assert stream.endswith(b"data: [DONE]\n\n") is (wire == "openai")
 
 
+def test_every_case_that_the_documents_name_exists() -> None:
+    """docs/CLIENTS.md named cases that had been renamed."""
+    text = (SDK.parents[1] / "docs" / "CLIENTS.md").read_text(encoding="utf-8")
+    known = {entry.id for entry in VARIANTS} | {entry.base for entry in VARIANTS}
+    named = re.findall(r"`(client-[a-z0-9-]+(?:\[[^\]*]+\])?)[^`]*`", text)
+    assert len(named) > 5
+    assert [name for name in named if name not in known] == []
+
+
 def test_every_case_can_be_explained() -> None:
     text = "\n".join(explain_client_case(entry, "here:1") for entry in VARIANTS)
     assert "rule client.end: " in text
