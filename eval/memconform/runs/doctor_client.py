@@ -6,10 +6,11 @@ from pathlib import Path
 from memconform.conformance.clients.case_runner import run_client_case, skip_reason
 from memconform.conformance.clients.catalog import client_catalog
 from memconform.conformance.clients.driver import running_driver
-from memconform.conformance.results import Result
+from memconform.conformance.results import Check, Result
 from memconform.daemons.client_program import ClientProgram
 from memconform.daemons.sdk_runner import Progress
 from memconform.errors import DaemonError, MemconformError
+from memconform.printing.commands import suggested_command
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step
 
@@ -47,17 +48,19 @@ async def examine_client(
                 return
             run = await run_client_case(entry, driver, hello)
             failed = [check for check in run.result.checks if check.result is not Result.PASS]
-            if failed:
-                yield Step(stage, error=_failure(failed[0].expected, failed[0].got))
+            if failed and failed[0].result is Result.FAIL:
+                yield Step(stage, error=_failure(failed[0], program.reference))
+            elif failed:
+                yield Step(stage, untested="; ".join(failed[0].got))
             else:
                 yield Step(stage, plural(len(run.result.checks), "check"))
     except MemconformError as error:
         yield Step(stage, error=error)
 
 
-def _failure(expected: str, got: list[str]) -> DaemonError:
+def _failure(check: Check, reference: str) -> DaemonError:
     return DaemonError(
-        f"expected {expected}, got {'; '.join(got)}",
+        f"expected {check.expected}, got {'; '.join(check.got)}",
         code="client_answer_failed",
-        hint=f"memconform client replay '{_CASE}' --sdk … shows both sides",
+        hint=f"{suggested_command('client', 'replay', _CASE, '--sdk', reference)} shows both sides",
     )

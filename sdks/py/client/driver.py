@@ -45,9 +45,9 @@ async def main() -> None:
             "retries": command["retries"],
         }
         key = json.dumps([command["baseUrl"], settings])
-        if key not in clients:
-            clients[key] = MemoryClient(command["baseUrl"], **settings)
         try:
+            if key not in clients:
+                clients[key] = MemoryClient(command["baseUrl"], **settings)
             last = await call(clients[key], command)
         except CallError as error:
             last = {

@@ -8,6 +8,7 @@ from memconform.cli.conform.cases import relative_path
 from memconform.cli.conform.selection import find_case, show_cases
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file
+from memconform.cli.sdks import ALL
 from memconform.conformance.case_files import case_line
 from memconform.conformance.clients.case_runner import run_client_case, skip_reason
 from memconform.conformance.clients.catalog import CASES, PREFIX, ClientVariant, client_catalog
@@ -89,6 +90,8 @@ def replay(case: str, sdk: str) -> ExitCode:
 
     CASE is the id of a case, of one of its variants, or of a check.
     """
+    if sdk == ALL:
+        raise UsageError("a case is replayed to one client", code="bad_option", hint="name its SDK")
     return run_to_end(_replay(_find(case), sdk))
 
 

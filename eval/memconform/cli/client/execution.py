@@ -11,7 +11,7 @@ from memconform.cli.conform.selection import ChosenCases, matching_cases, sharde
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.sdks import ALL, require_distinct_names
+from memconform.cli.sdks import ALL, every_sdk, require_distinct_names
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, Hello, running_driver
 from memconform.conformance.clients.suite import hold_client
@@ -36,7 +36,7 @@ from memconform.conformance.suite import CaseFinished, Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.client_program import ClientProgram
-from memconform.daemons.discovery import known_sdks, working_folder
+from memconform.daemons.discovery import working_folder
 from memconform.errors import DaemonError, ExitCode, NothingSelectedError, UsageError
 from memconform.printing.commands import suggested_command
 from memconform.printing.errors import render_error
@@ -80,7 +80,7 @@ async def build_clients(
     folder = working_folder()
     is_named = ALL not in references
     programs, skipped = [], []
-    for reference in references if is_named else known_sdks(folder):
+    for reference in references if is_named else every_sdk(list(references), folder):
         try:
             program = ClientProgram(reference, folder)
             await program.build(lambda line: None if quiet else echo(f"  {line}", err=True))
@@ -104,13 +104,15 @@ def start_driver(
     """Start a driver of a client, whose log is in the run's folder."""
     logs = run.path / "drivers"
     logs.mkdir(parents=True, exist_ok=True)
+    # Several drivers run at once, and an excerpt must be of one.
+    log = logs / f"{program.name}-{len(list(logs.iterdir()))}.log"
+    log.touch()
     return running_driver(
         program.name,
         program.argv(),
         env=program.environment(),
         cwd=program.folder,
-        # Of several drivers, each has its own.
-        log=logs / f"{program.name}-{len(list(logs.iterdir()))}.log",
+        log=log,
     )
 
 

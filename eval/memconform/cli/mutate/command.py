@@ -171,6 +171,8 @@ def command(**flags: object) -> ExitCode:
     options = MutateOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if len(options.sdk) > 1:
         raise click.UsageError("--sdk takes one daemon here, not several")
+    if options.clients and options.sdk != ("py",):
+        raise click.UsageError("--clients breaks the client of sdks/py; omit --sdk")
     if options.list_only and options.json_file is not None:
         raise click.UsageError("--list and --json exclude each other")
     configure_logs(options.log_level)

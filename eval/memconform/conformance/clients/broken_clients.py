@@ -110,13 +110,15 @@ async def _test(
     await asyncio.to_thread(patch_client, program.folder, mutant, folder)
     # The cases of its rule first: most broken clients need no others.
     ordered = sorted(entries, key=lambda entry: mutant.rule not in entry.case.rules)
-    cases, found = 0, None
+    cases, found, lost = 0, None, 0
     events = hold_client(
         program.name, lambda: _start(program, folder, folder), ordered, stop=_has_found
     )
     async with aclosing(events):
         async for event in events:
             if isinstance(event, SdkFinished):
+                counts = event.result.counts()
+                lost = counts[Result.UNTESTABLE] + counts[Result.ERROR]
                 break
             cases += 1
             found = found or _detection(event.run.result)
@@ -127,7 +129,7 @@ async def _test(
         level="must" if mutant.level == "must" else "should",
         profile="client",
         breaks=mutant.breaks,
-        fate=Fate.SURVIVED if found is None else Fate.KILLED,
+        fate=Fate.KILLED if found is not None else Fate.UNTESTABLE if lost else Fate.SURVIVED,
         by="" if found is None else found.id,
         got=[] if found is None else found.got[:5],
         cases=cases,

@@ -172,7 +172,7 @@ class Requests(Strict):
     """A header of each, compared in lower case; null: without it."""
     body: Any = None
     """The JSON of each body."""
-    elsewhere: Literal["no-token", "none"] | None = None
+    elsewhere: Literal["no-token"] | None = None
     """What may arrive at another origin."""
     ended: bool = False
     """Whether the client must end the connection, while the daemon still sends."""
@@ -199,11 +199,6 @@ class ClientCall(Strict):
     error: ErrorSpec | None = None
     or_error: ErrorSpec | None = None
     """An error in place of the outcome."""
-    events: Literal["exact", "prefix"] | None = None
-    """Whether the events must be all that were sent, or may be the first of them; exact for a
-    `whole` outcome, else `prefix`."""
-    result: Any = None
-    """The body that `search` or `ingest` must return, if it is not that of the last response."""
     requests: Requests = Field(default_factory=Requests)
 
     @model_validator(mode="after")

@@ -65,7 +65,13 @@ async def run_client_case(entry: ClientVariant, driver: Driver, hello: Hello) ->
     started = time.perf_counter()
     for attempt in range(1, _ATTEMPTS + 1):
         run = _Run(entry, driver, hello)
-        await run.serve()
+        try:
+            await run.serve()
+        except OSError as error:
+            if entry.case.calls[0].host != "[::1]":
+                raise
+            why = f"this machine has no IPv6: {error.strerror}"
+            return CaseRun(skipped_case(entry, Result.NOT_APPLICABLE, why), [])
         if not run.was_late():
             break
         if attempt == _ATTEMPTS:
@@ -254,7 +260,7 @@ def _transcript(record: CallRecord, port: int) -> Iterator[str]:
     if len(observed.events) > _MOST_EVENTS:
         yield f"= and {len(observed.events) - _MOST_EVENTS} more events"
     failure = observed.failure
-    last = "" if failure is None else f" {failure.model_dump_json(exclude_none=True)}"
+    last = "" if failure is None else f" {json.dumps(failure.model_dump(exclude_none=True))}"
     if observed.result is not None:
         last = f" {json.dumps(observed.result, ensure_ascii=False)[:2000]}"
     yield f"= end of the call: {observed.ended}{last}"

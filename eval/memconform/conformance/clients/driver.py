@@ -22,14 +22,15 @@ from memconform.records import Record
 from memconform.storage.temporary import temporary_folder
 from memconform.validation_faults import first_fault
 
-PROTOCOL = 1
 _LINE_BYTES = 64 << 20
 """Longest line of a driver: an event of 8 MiB, escaped."""
 _READ_BYTES = 1 << 20
 _START_SECONDS = 60.0
 """An interpreter starts in 0.1 s; the limit is for swapping machines."""
 _GRACE_S = 20.0
-"""How long a driver may be silent beyond the deadline of a call."""
+"""How long a call may take beyond its deadline."""
+_MOST_EVENTS = 300_000
+"""Events of one call: three times those of the largest case."""
 _PAGE = "sdks/DRIVER.md describes the protocol"
 _COMMAND = "check `command` of [client] in sdk.toml, and that [client.build] makes what it starts"
 
@@ -62,8 +63,8 @@ class Observed:
     result: Any = None
     """What `search` or `ingest` returned."""
     failure: Failure | None = None
-    last_sign: float = field(default_factory=time.monotonic)
-    """When it last reported something, in seconds of the monotonic clock."""
+    ended_at: float | None = None
+    """When it reported the end, in seconds of the monotonic clock."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def reported(self, events: int) -> None:
@@ -73,7 +74,8 @@ class Observed:
 
     async def note(self) -> None:
         """Wake whoever waits for what was just reported."""
-        self.last_sign = time.monotonic()
+        if self.ended is not None:
+            self.ended_at = time.monotonic()
         async with self._changed:
             self._changed.notify_all()
 
@@ -137,7 +139,11 @@ class Driver:
         limit = command["deadlineMs"] / 1e3 + _GRACE_S
         sending = asyncio.create_task(_write(self._commands, line.encode()))
         try:
-            await self._observe(observed, limit)
+            async with asyncio.timeout(limit):
+                await self._observe(observed, limit)
+        except TimeoutError:
+            observed.ended = "silent"
+            await observed.note()
         finally:
             sending.cancel()
 
@@ -147,6 +153,9 @@ class Driver:
                 observed.ended = "silent"
             while self._lines and observed.ended is None:
                 self._take(self._lines.popleft(), observed)
+                if len(observed.events) > _MOST_EVENTS:
+                    # A client that yields without end would fill the memory of this machine.
+                    observed.ended = "silent"
             await observed.note()
 
     def _take(self, line: bytes, observed: Observed) -> None:

@@ -34,23 +34,26 @@ class ScriptedDaemon:
     """Bugs of memconform: what went wrong in here."""
     elsewhere: "ScriptedDaemon | None" = None
     """Another origin, to which redirects may lead."""
-    _servers: list[asyncio.Server] = field(default_factory=list)
+    _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
     _connections: int = 0
     port: int = 0
 
     async def __aenter__(self) -> Self:
-        server = await asyncio.start_server(self._accept, self.host, 0, limit=_HEAD_BYTES)
-        self._servers.append(server)
-        self.port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._accept, self.host, 0, limit=_HEAD_BYTES)
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.close()
+        if self._server is not None:
+            self._server.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            # To close one would wait for a client that does not read.
+            writer.transport.abort()
 
     @property
     def origin(self) -> str:
@@ -64,6 +67,7 @@ class ScriptedDaemon:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._connections += 1
+        self._writers.append(writer)
         connection = _Connection(self, self._connections, reader, writer)
         try:
             await connection.serve()
@@ -109,25 +113,7 @@ class _Connection:
             )
             response = self.daemon.response_to(len(self.daemon.requests))
             self.daemon.requests.append(seen)
-            if response.early is None:
-                await self._read_body(parser, seen)
-            if response.hang_up:
-                return
-            try:
-                await ScriptedResponse(self, seen, response).send()
-            except ConnectionError:
-                seen.end(self.daemon.progress.last_sign)
-                raise
-            seen.answered_at = time.monotonic()
-            if response.early == "reads-on":
-                await self._read_body(parser, seen)
-            elif response.early == "stops-reading":
-                await self.until_ended(seen, SILENCE_S)
-                return
-            if response.then == "close-later":
-                # As a daemon does that keeps connections for a short time.
-                return
-            if response.then == "close" or response.framing == "close":
+            if not await self._answer(parser, seen, response):
                 return
             # The next request needs a parser in its first state; what has come already is kept.
             rest, _ = parser.trailing_data
@@ -135,16 +121,46 @@ class _Connection:
             if rest:
                 parser.receive_data(rest)
 
+    async def _answer(self, parser: h11.Connection, seen: SeenRequest, response: Response) -> bool:
+        """Read the rest of a request and answer it; whether the connection is kept."""
+        if response.early is None:
+            if parser.they_are_waiting_for_100_continue:
+                self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if not await self._read_body(parser, seen):
+                return False
+        if response.hang_up:
+            return False
+        # Before it is sent, so that the time to the next request is never too short.
+        seen.answered_at = time.monotonic()
+        try:
+            await ScriptedResponse(self, seen, response).send()
+        except ConnectionError:
+            seen.end()
+            raise
+        if response.early == "stops-reading":
+            # Whoever must send all of its request before it reads waits for ever.
+            await asyncio.sleep(SILENCE_S)
+            return False
+        # A client that has its response need not send the rest.
+        is_read = response.early is None or await self._read_body(parser, seen)
+        return is_read and response.then == "keep" and response.framing != "close"
+
     async def _event(self, parser: h11.Connection) -> object:
         while (event := parser.next_event()) is h11.NEED_DATA:
             parser.receive_data(await self.reader.read(_READ_BYTES))
         return event
 
-    async def _read_body(self, parser: h11.Connection, seen: SeenRequest) -> None:
+    async def _read_body(self, parser: h11.Connection, seen: SeenRequest) -> bool:
+        """Read the body of a request; False if the client ends the connection before its end."""
         parts = []
-        while isinstance(event := await self._event(parser), h11.Data):
-            parts.append(bytes(event.data))
+        try:
+            while isinstance(event := await self._event(parser), h11.Data):
+                parts.append(bytes(event.data))
+        except h11.RemoteProtocolError:
+            seen.end()
+            return False
         seen.body = b"".join(parts)
+        return True
 
     @property
     def wire(self) -> Wire:
@@ -165,8 +181,7 @@ class _Connection:
                 while await self.reader.read(_READ_BYTES):
                     pass
         except TimeoutError:
-            seen.is_given_up = seconds == SILENCE_S
             return
         except ConnectionError:
             pass
-        seen.end(self.daemon.progress.last_sign)
+        seen.end()

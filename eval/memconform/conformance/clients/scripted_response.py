@@ -21,8 +21,6 @@ else:
 
 SILENCE_S = 15.0
 """How long the daemon waits for a client to give up, which has limits far below it."""
-_OBSERVED_S = 5.0
-"""How long a client may take to report an event that it was sent; its limits are longer."""
 _DATE = re.compile(r"\{date:([^}]+)\}")
 """In a header: a date that is soon, in this format."""
 _SOON_S = 3
@@ -39,10 +37,6 @@ class Progress(Protocol):
 
     async def reported(self, events: int) -> None:
         """Wait until the client has reported so many events."""
-
-    @property
-    def last_sign(self) -> float:
-        """When the client last reported something, in seconds of the monotonic clock."""
 
 
 class Connection(Protocol):
@@ -182,7 +176,7 @@ class ScriptedResponse:
             filled = value.replace("{elsewhere}", self._connection.other_origin)
             filled = _DATE.sub(lambda match: soon.strftime(match[1]), filled)
             lines.append(f"{name}: {filled}")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
     def _send(self, data: bytes) -> None:
         if len(self._seen.sent) < _KEPT_WRITES:
@@ -237,27 +231,38 @@ class ScriptedResponse:
             yield pending
 
     async def _happen(self, item: Item) -> AsyncIterator[bytes]:
-        progress = self._connection.progress
         if item.pause_ms is not None:
             await self._pause(item.pause_ms)
         elif item.observed is not None:
-            try:
-                async with asyncio.timeout(_OBSERVED_S):
-                    await progress.reported(item.observed)
-            except TimeoutError:
-                self._seen.unobserved = item.observed
-                raise _EndedError from None
+            await self._until_observed(item.observed)
         elif item.drip_ms is not None:
             async for comment in self._drip(item.drip_ms / 1e3):
                 yield comment
         elif item.then == "silence":
             await self._connection.until_ended(self._seen, SILENCE_S)
+            self._seen.is_given_up = not self._seen.ended.is_set()
             raise _EndedError
         elif item.then in ("cut", "reset"):
             if item.then == "reset":
                 transport: Any = self._writer.transport
                 transport.abort()
             raise _EndedError
+
+    async def _until_observed(self, events: int) -> None:
+        """Wait until the client has reported so many events, or given up.
+
+        Raises:
+            _EndedError: if it has given up.
+        """
+        reported = asyncio.create_task(self._connection.progress.reported(events))
+        ended = asyncio.create_task(self._connection.until_ended(self._seen, SILENCE_S))
+        try:
+            await asyncio.wait([reported, ended], return_when=asyncio.FIRST_COMPLETED)
+            if not reported.done():
+                self._seen.unobserved = events
+                raise _EndedError
+        finally:
+            await _cancel(reported, ended)
 
     async def _pause(self, milliseconds: float) -> None:
         began = time.monotonic()
@@ -272,8 +277,16 @@ class ScriptedResponse:
                 yield b": still here\n\n"
                 await asyncio.wait([ended], timeout=seconds)
         finally:
-            ended.cancel()
+            await _cancel(ended)
+        self._seen.is_given_up = not self._seen.ended.is_set()
         raise _EndedError
+
+
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks, and wait: one that still reads would keep others from reading."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _writes(data: bytes, cut: str | int, item: Item) -> Iterable[bytes]:

@@ -19,13 +19,13 @@ class SeenRequest:
     """When its headers were complete, in seconds of the monotonic clock."""
     body: bytes = b""
     answered_at: float | None = None
-    """When the last byte of the response was written."""
-    ended_after: float | None = None
-    """Seconds from the last sign of life of the client to the end of its connection."""
+    """When the response was begun."""
+    ended_at: float | None = None
+    """When the connection ended before the response had been read."""
     is_given_up: bool = False
     """Whether the daemon waited in vain for the client to end the request."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the client has ended the connection while the daemon still sent."""
+    """Set with `ended_at`."""
     unobserved: int | None = None
     """The number of events for which the daemon waited in vain to be reported."""
     is_unoffered: bool = False
@@ -35,9 +35,9 @@ class SeenRequest:
     longest_pause: float = 0.0
     """The longest of the pauses that the case asks for, as it was kept, in seconds."""
 
-    def end(self, last_sign: float) -> None:
-        """Note that the client has ended the connection, given when it last reported something."""
-        self.ended_after = max(0.0, time.monotonic() - last_sign)
+    def end(self) -> None:
+        """Note that the connection has ended."""
+        self.ended_at = time.monotonic()
         self.ended.set()
 
     def header(self, name: str) -> str | None:

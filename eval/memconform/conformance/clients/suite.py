@@ -116,7 +116,9 @@ async def _work(queue: _Queue, start: StartDriver) -> None:
                     entry = queue.entries.pop()
                     run = await _run(entry, driver, hello)
                     queue.runs.put_nowait(run)
-                    entry, failures = None, 0
+                    entry = None
+                    if run.result.result is not Result.NOT_APPLICABLE:
+                        failures = 0
                     hung = hung + 1 if run.hung else 0
                     if hung == _MOST_FAILURES:
                         queue.problem = f"the driver of {hello.driver} answers no call"

@@ -65,7 +65,7 @@ def events_of(item: Item) -> list[Event]:
 def expected_events(response: Response, wire: Wire) -> list[Event]:
     """The events that a client must yield of a response, if it reads all of it."""
     expected: list[Event] = []
-    for item in response.items():
+    for item in response.items() if response.is_stream else ():
         for name, data in events_of(item):
             if name in _YIELDED[wire]:
                 expected.append((name, data))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,11 +13,14 @@ from urllib.parse import quote
 
 import httpx
 
-from memory_client.errors import CallError
+from memory_client.errors import CallError, Kind
 from memory_client.sse import Decoder
 
 T = TypeVar("T")
-_EVENTS = frozenset({"retrieve", "answer_delta", "citation", "error", "done"})
+_EVENTS = {
+    name.encode(): name for name in ("retrieve", "answer_delta", "citation", "error", "done")
+}
+"""Those that the client knows, by their bytes: others need not be UTF-8."""
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 _PROBLEM_BYTES = 1 << 20
 """As much of an error's body is read."""
@@ -84,12 +87,14 @@ class MemoryClient:
         async with self._response(brain, "ask", request, "text/event-stream", end) as response:
             decoder = Decoder()
             async for read in _reads(response, end):
-                for name, data in _decoded(decoder, read):
-                    if name not in _EVENTS:
+                for raw_name, data in decoder.feed(read):
+                    name = _EVENTS.get(raw_name)
+                    if name is None:
                         continue
                     event = Event(name, _object(data, f"the data of {name}"))
                     if name == "error":
-                        raise CallError("daemon", str(data), code=str(event.data.get("code", "")))
+                        message = str(event.data.get("message"))
+                        raise CallError("daemon", message, code=_code(event.data))
                     if name == "done" and event.data.get("ok") is not True:
                         raise CallError("daemon", "the answer failed")
                     yield event
@@ -130,7 +135,7 @@ class MemoryClient:
             outgoing = self._http.build_request(
                 "POST", self._url(brain, route), content=body, headers=headers
             )
-            response = await _within(end, self._http.send(outgoing, stream=True))
+            response = await _within(end, self._http.send(outgoing, stream=True), "connection")
             try:
                 if response.is_success:
                     _require_readable(response, media)
@@ -147,8 +152,8 @@ class MemoryClient:
             await asyncio.sleep(delay)
 
 
-async def _within(end: float, awaitable: Awaitable[T]) -> T:
-    """Await until the deadline, and report failures of the transport as those of the call."""
+async def _within(end: float, awaitable: Awaitable[T], broken: Kind = "cut") -> T:
+    """Await until the deadline; a connection that ends is a failure of the kind `broken`."""
     try:
         async with asyncio.timeout_at(end):
             return await awaitable
@@ -157,7 +162,7 @@ async def _within(end: float, awaitable: Awaitable[T]) -> T:
     except httpx.DecodingError as error:
         raise CallError("protocol", f"the response cannot be decoded: {error}") from error
     except (httpx.ReadError, httpx.RemoteProtocolError) as error:
-        raise CallError("cut", f"the response broke off: {error}") from error
+        raise CallError(broken, f"the connection ended: {error}") from error
     except httpx.HTTPError as error:
         raise CallError("connection", f"no response: {error}") from error
 
@@ -168,21 +173,24 @@ async def _reads(response: httpx.Response, end: float) -> AsyncIterator[bytes]:
         yield read
 
 
-def _decoded(decoder: Decoder, read: bytes) -> Iterator[tuple[str, str]]:
+def _object(text: bytes, what: str) -> dict[str, Any]:
     try:
-        yield from decoder.feed(read)
-    except UnicodeDecodeError as error:
-        raise CallError("protocol", f"the stream is not UTF-8: {error}") from error
-
-
-def _object(text: bytes | str, what: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
+        value = json.loads(text.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise CallError("protocol", f"{what} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise CallError("protocol", f"{what} is not an object")
     return value
+
+
+def _refuse(constant: str) -> float:
+    """Refuse NaN and infinity, which are no JSON; raises ValueError."""
+    raise ValueError(constant)
+
+
+def _code(problem: dict[str, Any]) -> str | None:
+    code = problem.get("code")
+    return code if isinstance(code, str) else None
 
 
 def _require_readable(response: httpx.Response, media: str) -> None:
@@ -202,8 +210,7 @@ async def _problem(response: httpx.Response, end: float) -> CallError:
             body += read
             if len(body) > _PROBLEM_BYTES:
                 break
-        given = _object(body, "the problem").get("code")
-        code = given if isinstance(given, str) else None
+        code = _code(_object(body, "the problem"))
     except CallError:
         pass  # The status says enough.
     return CallError("http", f"the daemon answered {status}", status=status, code=code)
@@ -218,7 +225,7 @@ def _retry_after(response: httpx.Response) -> float | None:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -10,7 +10,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class Decoder:
-    """Turns reads, wherever they are cut, into events: pairs of a name and its data."""
+    """Turns reads, wherever they are cut, into events: pairs of a name and its data, in UTF-8."""
 
     _line: list[bytes] = field(default_factory=list)
     """The line whose end has not come, in the pieces in which it was read."""
@@ -19,12 +19,8 @@ class Decoder:
     _name: bytes = b""
     _data: list[bytes] = field(default_factory=list)
 
-    def feed(self, read: bytes) -> Iterator[tuple[str, str]]:
-        """Yield each event that ends in this read.
-
-        Raises:
-            UnicodeDecodeError: if an event is not UTF-8.
-        """
+    def feed(self, read: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield each event that ends in this read."""
         if self._ended_with_cr and read.startswith(b"\n"):
             # The second half of a CRLF, whose first has ended the line.
             read = read[1:]
@@ -42,7 +38,7 @@ class Decoder:
                 line = line.removeprefix(_BOM)
             yield from self._take(line)
 
-    def _take(self, line: bytes) -> Iterator[tuple[str, str]]:
+    def _take(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
         if line:
             name, _, value = line.partition(b":")
             value = value.removeprefix(b" ")
@@ -54,4 +50,4 @@ class Decoder:
         name, data = self._name or b"message", self._data
         self._name, self._data = b"", []
         if data:
-            yield name.decode(), b"\n".join(data).decode()
+            yield name, b"\n".join(data)
