@@ -35,7 +35,8 @@ type Options struct {
 	Idle time.Duration
 	// Deadline is the longest that a call may take, with its repetitions; 0 means five minutes.
 	Deadline time.Duration
-	// Retries is how often a call is repeated that the daemon has refused with 429 or 503 and Retry-After.
+	// Retries is how often a call is repeated that the daemon has refused with 429 or 503 and Retry-After; 0 means
+	// twice, and -1 never.
 	// No other failure is repeated.
 	Retries int
 }
@@ -69,6 +70,7 @@ func New(baseURL string, options Options) (*Client, error) {
 	base.RawQuery, base.ForceQuery, base.Fragment = "", false, ""
 	options.Idle = cmp.Or(options.Idle, time.Minute)
 	options.Deadline = cmp.Or(options.Deadline, 5*time.Minute)
+	options.Retries = cmp.Or(options.Retries, 2)
 	client := &Client{
 		prefix:  strings.TrimRight(base.String(), "/"),
 		query:   query,

@@ -156,7 +156,9 @@ export class Call {
         request.end(body);
       });
     } catch (error) {
-      if (request.reusedSocket && !this.#signal.aborted) return await this.#open(body);
+      // A kept connection that had ended: nothing of a response has come, and no ingest is sent on one.
+      const hasEnded = error instanceof Error && "code" in error && ENDED.includes(error.code);
+      if (request.reusedSocket && hasEnded && !this.#signal.aborted) return await this.#open(body);
       throw error;
     }
   }
@@ -184,6 +186,9 @@ export class Call {
     });
   }
 }
+
+/** What Node reports of a connection that has ended; "socket hang up" is an ECONNRESET. */
+const ENDED: unknown[] = ["ECONNRESET", "EPIPE"];
 
 const SILENCE = "no byte arrived for longer than the limit";
 

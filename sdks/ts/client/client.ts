@@ -65,6 +65,11 @@ export class MemoryClient {
     };
   }
 
+  /** Close the connections that are kept. */
+  close(): void {
+    this.#settings.agent.destroy();
+  }
+
   /**
    * Yield the events of an answer as they come; the last one is `done`. To `break` ends the request.
    *

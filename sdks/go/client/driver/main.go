@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,7 +63,7 @@ func run(clients map[settings]*client.Client, command command, write func(line))
 			Token:    command.Token,
 			Idle:     time.Duration(command.IdleMs) * time.Millisecond,
 			Deadline: time.Duration(command.DeadlineMs) * time.Millisecond,
-			Retries:  command.Retries,
+			Retries:  cmp.Or(command.Retries, -1),
 		}); err != nil {
 			return failure(err)
 		}
