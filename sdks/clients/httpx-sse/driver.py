@@ -39,6 +39,8 @@ async def ask(client: httpx.AsyncClient, command: dict[str, Any]) -> dict[str, A
                 raise TypeError("data is not an object")
             if sse.event == "error" or (sse.event == "done" and data.get("ok") is not True):
                 return {"error": {"kind": "daemon", "code": data.get("code")}}
+            # Python's JSON has NaN, which a line must not have.
+            data = json.loads(json.dumps(data), parse_constant=str)
             write({"id": command["id"], "event": sse.event, "data": data})
             count += 1
             if sse.event == "done":

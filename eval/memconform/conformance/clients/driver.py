@@ -63,6 +63,8 @@ class Observed:
     result: Any = None
     """What `search` or `ingest` returned."""
     failure: Failure | None = None
+    yielded_at: float | None = None
+    """When it reported the last event, in seconds of the monotonic clock."""
     ended_at: float | None = None
     """When it reported the end, in seconds of the monotonic clock."""
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -178,6 +180,7 @@ class Driver:
                 return "it has no id"
             case {"event": str(name), **rest}:
                 observed.events.append((name, rest.get("data")))
+                observed.yielded_at = time.monotonic()
             case {"error": dict(error)}:
                 observed.failure = Failure.model_validate(error)
                 observed.ended = "error"

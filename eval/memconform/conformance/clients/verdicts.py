@@ -258,7 +258,10 @@ def _request_faults(record: CallRecord) -> Iterator[Fault]:
         yield from _form_faults(expected, request)
     if expected.ended and requests:
         last = requests[-1]
-        call_end = record.observed.ended_at
+        observed = record.observed
+        # A program that cancels stops reading with the last event; the client may report it later.
+        is_cancelled = record.call.expected_outcome == "cancelled"
+        call_end = observed.yielded_at if is_cancelled else observed.ended_at
         after = None if last.ended_at is None else last.ended_at - (call_end or last.ended_at)
         if after is None or after > _END_SECONDS:
             got = "not ended" if after is None else f"ended {after:.1f} s after the call"
