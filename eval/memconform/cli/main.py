@@ -38,8 +38,7 @@ _TASKS = {
     "Check a daemon": {
         "init": "Describe a repository: write its sdk.toml, known-failures.yaml and a CI workflow.",
         "ci": (
-            "Do all that a CI job does: doctor, conform, client, run, parity, then reports of their"
-            " results."
+            "Do all that a CI job does: doctor, conform, client, run, parity, and their reports."
         ),
         "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",

@@ -133,7 +133,7 @@ class CiOptions:
 )
 @quiet
 def command(**flags: object) -> ExitCode:
-    """Do all that a CI job does: doctor, conform, run, parity, then the reports of their results.
+    """Do all that a CI job does: doctor, conform, client, run, parity, and their reports.
 
     A step that fails does not prevent the next ones. The exit code is the gravest of all steps;
     docs/CI.md has the job for GitHub, GitLab and a plain shell.
