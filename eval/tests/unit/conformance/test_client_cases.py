@@ -218,13 +218,18 @@ FAILED = Failure(kind="http", status=500, code="internal")
             "reports success of an answer that was cancelled",
         ),
         (
-            _record(requests=[_request(unobserved=2)]),
+            _record(requests=[_request(unobserved=2)], ended="error", failure=FAILED),
             "events are not yielded as they come",
         ),
     ],
 )
 def test_an_outcome_that_must_not_be_is_found(record: CallRecord, cause: str) -> None:
     assert _causes(record, "outcome") == [cause]
+
+
+def test_a_client_that_ends_its_request_before_its_report_is_read_is_no_late_one() -> None:
+    """It was one in 626 cases, on a busy machine, of a client that passes them all."""
+    assert not _causes(_record(requests=[_request(unobserved=4)]), "outcome")
 
 
 def test_an_error_in_place_of_an_outcome_is_accepted_where_a_case_says_so() -> None:
