@@ -122,7 +122,7 @@ def _clients_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the cases found in public clients, a line each."""
     header = ["client", "version", "cases that apply", "checks passed", "failed", "untestable"]
     cells = [
-        [f"`{row['name']}`", row["driver"], f"{row['cases']}"]
+        [row["name"], row["driver"], f"{row['cases']}"]
         + [f"{row['checks'][name]:,}" for name in ("pass", "fail", "untestable")]
         for row in rows
     ]
