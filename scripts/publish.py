@@ -2,6 +2,7 @@
 
 python scripts/publish.py lme           pass rates on lme
 python scripts/publish.py mutation      the mutation score, which takes minutes
+python scripts/publish.py clients       broken clients, and the public clients of sdks/clients
 python scripts/publish.py bench         the real benchmarks, which takes half an hour
 python scripts/publish.py bench/NAME    one of them
 python scripts/publish.py systems       memory systems behind adapters, which takes an hour
@@ -21,13 +22,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bench_public
 from memconform.bench.records import BenchReport
+from memconform.conformance.results import ConformReport, Result
 from memconform.reports.html.figures import quality_and_cost
 from readme_tables import LME_MODES, PUBLISHED, update
 
@@ -186,15 +190,46 @@ def measure(mode: str) -> dict[str, Any]:
     }
 
 
-def measure_mutation() -> dict[str, Any]:
+def measure_mutation(*flags: str) -> dict[str, Any]:
     """Return the mutation report, with only the surviving ones of its hundreds of mutants."""
     with tempfile.TemporaryDirectory() as output:
         report = Path(output) / "report.json"
-        subprocess.run([_PROGRAM, "mutate", "--json", report], cwd=_CHECKOUT, check=True)
+        subprocess.run([_PROGRAM, "mutate", *flags, "--json", report], cwd=_CHECKOUT, check=True)
         measured: dict[str, Any] = json.loads(report.read_text())
     mutants = measured.pop("mutants")
     measured.pop("command")
     return measured | {"living": [mutant for mutant in mutants if mutant["fate"] != "killed"]}
+
+
+def measure_clients() -> dict[str, Any]:
+    """Return how many broken clients the cases find, and what they find in public clients."""
+    broken = measure_mutation("--clients")
+    rows = [_client_row(path.parent) for path in sorted(_CHECKOUT.glob("sdks/clients/*/sdk.toml"))]
+    return {
+        "measured_on": date.today().isoformat(),  # noqa: DTZ011 - the day of whoever publishes
+        "broken": {name: broken[name] for name in ("killed", "total", "survivors", "cases")},
+        "rows": rows,
+    }
+
+
+def _client_row(folder: Path) -> dict[str, Any]:
+    """What `memconform client` counts for the client of one folder."""
+    with tempfile.TemporaryDirectory() as output:
+        report = Path(output) / "report.json"
+        command = (_PROGRAM, "client", "--sdk", folder, "--quiet", "--json", report)
+        subprocess.run([*command, "--output", output], cwd=_CHECKOUT, check=False)
+        [sdk] = ConformReport.model_validate_json(report.read_bytes()).sdks
+    checks = [check for case in sdk.cases for check in case.checks]
+    counts = Counter(check.result.value for check in checks)
+    applicable = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)
+    causes = Counter(cause.cause for check in checks for cause in check.causes)
+    return {
+        "name": folder.name,
+        "driver": sdk.driver,
+        "cases": applicable,
+        "checks": {name: counts[name] for name in ("pass", "fail", "warn", "untestable")},
+        "causes": dict(causes.most_common()),
+    }
 
 
 def measure_bench(name: str) -> dict[str, Any]:
@@ -320,6 +355,8 @@ def main() -> None:
         measurements |= {f"lme-{mode}": partial(measure, mode) for mode in LME_MODES}
     if "mutation" in parts:
         measurements["mutation"] = measure_mutation
+    if "clients" in parts:
+        measurements["clients"] = measure_clients
     if "public" in parts:
         measurements["public"] = bench_public.measure
     if "replay" in parts:

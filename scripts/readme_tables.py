@@ -83,7 +83,10 @@ def tables(checkout: Path) -> list[Table]:
     published = checkout / PUBLISHED
     lme_results = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
     scores = _read(published / "mutation.json")["by_profile"]
-    mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
+    clients = _read(published / "clients.json")
+    broken = {name: clients["broken"][name] for name in ("killed", "total")}
+    killed = {name: KillCount(**score) for name, score in (scores | {"client": broken}).items()}
+    mutation = mutation_table(killed)
     by_name = _reports(published / "bench", BenchReport)
     benches = list(by_name.values())
     dated = [report for report in benches if any(map(_by_date, report.rows))]
@@ -94,6 +97,7 @@ def tables(checkout: Path) -> list[Table]:
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
+        Table(checkout / "docs" / "CLIENTS.md", "clients", _clients_table(clients["rows"])),
         Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(undated)),
         Table(checkout / "docs" / "BENCH.md", "bench-official", _official_table(undated)),
         Table(checkout / "docs" / "BENCH.md", "bench-dates", _dates_table(dated)),
@@ -112,6 +116,17 @@ def tables(checkout: Path) -> list[Table]:
             _public_table(_read(published / "public.json")["rows"]),
         ),
     ]
+
+
+def _clients_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the cases found in public clients, a line each."""
+    header = ["client", "version", "cases that apply", "checks passed", "failed", "untestable"]
+    cells = [
+        [row["name"], row["driver"], f"{row['cases']}"]
+        + [f"{row['checks'][name]:,}" for name in ("pass", "fail", "untestable")]
+        for row in rows
+    ]
+    return "\n".join(markdown_table(header, cells, left=range(2))) + "\n"
 
 
 def _read(path: Path) -> dict[str, Any]:

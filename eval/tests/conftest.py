@@ -17,7 +17,8 @@ import pytest
 from platformdirs import user_cache_path
 
 from memconform import redaction
-from memconform.daemons.build import build_key, ensure_built
+from memconform.daemons.build import Buildable, build_key, ensure_built
+from memconform.daemons.client_program import find_client
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.tasks import run_together
 from memconform.printing.logs import reset_logs
@@ -137,13 +138,21 @@ def cache(pytestconfig: pytest.Config) -> Path:
 
 
 async def _build_all(store: Path) -> list[Path]:
-    return await run_together(*(_build(CHECKOUT / "sdks" / sdk, store) for sdk in runnable()))
+    built = await run_together(*(_build(CHECKOUT / "sdks" / sdk, store) for sdk in runnable()))
+    return [path for paths in built for path in paths]
 
 
-async def _build(folder: Path, store: Path) -> Path:
+async def _build(folder: Path, store: Path) -> list[Path]:
+    """Build an SDK's daemon, and the driver of its client."""
     manifest = load_manifest(folder / "sdk.toml")
-    key = build_key(manifest, folder)
-    return await ensure_built(manifest, folder, key, lambda _: None, cache=store)
+    client = find_client(str(folder), CHECKOUT)
+    every: list[Buildable] = [manifest] if client is None else [manifest, client.buildable]
+    built = []
+    for each in every:
+        if each.build is not None:
+            key = build_key(each, folder)
+            built.append(await ensure_built(each, folder, key, lambda _: None, cache=store))
+    return built
 
 
 def runnable() -> list[str]:

@@ -38,11 +38,13 @@ _TASKS = {
     "Check a daemon": {
         "init": "Describe a repository: write its sdk.toml, known-failures.yaml and a CI workflow.",
         "ci": (
-            "Do all that a CI job does: doctor, conform, run, parity, then the reports of their"
-            " results."
+            "Do all that a CI job does: doctor, conform, client, run, parity, and their reports."
         ),
         "doctor": ("Check this machine; with --sdk or --system, try that from build to stop."),
         "conform": "Check daemons against the contract, case by case.",
+        "client": (
+            "Check the clients of SDKs against the contract, with a daemon that a script plays."
+        ),
         "fuzz": (
             "Send random requests to SDKs until their responses differ, or violate the contract."
         ),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from memconform.cli.options import SYSTEM
 from memconform.daemons import discovery
@@ -39,6 +40,11 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
     return SystemRunner.of(find_system(name, folder))
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
 async def build_sdks(
     sdks: Sequence[str], *, no_skip: bool, one_by_one: bool = False, quiet: bool = False
 ) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
@@ -67,7 +73,7 @@ async def build_sdks(
     )
 
 
-def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
+def require_distinct_names(runners: Sequence[_Named]) -> None:
     """Raise UsageError if two SDKs have the same name."""
     names = [runner.name for runner in runners]
     for name in names:

@@ -8,12 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memconform.conformance import strict_yaml
 from memconform.conformance.case import BaseStep, Case, DiskStep, ProcessStep
-from memconform.conformance.matrix import BadMatrixError, combinations
+from memconform.conformance.case_files import (
+    RawVariant,
+    case_fault,
+    raw_variants,
+    require_rules,
+)
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
-from memconform.conformance.variables import UnknownVariableError, references, substitute
+from memconform.conformance.variables import UnknownVariableError, references
 from memconform.contract.names import (
     EMBEDDER_VARIABLE,
     LANGUAGE_MODELS,
@@ -24,7 +28,7 @@ from memconform.contract.names import (
     Reader,
 )
 from memconform.contract.wire import JsonValue, Profile
-from memconform.errors import UsageError, nearest
+from memconform.errors import nearest
 from memconform.validation_faults import validation_faults
 
 BUILT_IN = frozenset(
@@ -126,92 +130,27 @@ def catalog(folder: Path = CASES) -> tuple[CaseVariant, ...]:
     """Read all cases of a folder, in the order of files and of their contents.
 
     Raises:
-        UsageError: `no_cases` if there is none; `yaml_unreadable`, `yaml_invalid` or
-            `case_invalid`, naming file and case, if a file is invalid.
+        UsageError: as `raw_variants`.
     """
-    entries = [e for path in sorted(folder.glob("*.yaml")) for e in _read(path)]
-    if not entries:
-        raise UsageError(
-            f"{folder} has no cases", code="no_cases", hint="case files are named *.yaml"
-        )
-    first: dict[str, CaseVariant] = {}
-    for entry in entries:
-        other = first.setdefault(entry.base, entry)
-        if other.file != entry.file or other.case.title != entry.case.title:
-            raise _fault(entry.file, entry.base, f"{other.file} has a case with the same id")
-    return tuple(entries)
+    return tuple(map(_variant, raw_variants(folder)))
 
 
-def case_line(entry: CaseVariant, folder: Path = CASES) -> int:
-    """Return the line, from 1, at which a case begins in its file.
-
-    Raises:
-        UsageError: as `catalog` does.
-    """
-    path = folder / entry.file
-    cases: Any = strict_yaml.load_yaml(path)
-    ids = [case["id"] for case in cases]
-    return strict_yaml.item_lines(path)[ids.index(entry.base)]
-
-
-def _read(path: Path) -> Iterator[CaseVariant]:
-    cases = strict_yaml.load_yaml(path)
-    if not isinstance(cases, list):
-        raise _fault(path.name, "?", "a case file must be a list")
-    seen: set[str] = set()
-    for raw in cases:
-        name = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
-        if not isinstance(raw, dict):
-            raise _fault(path.name, name, "a case must be a mapping")
-        if name in seen:
-            raise _fault(path.name, name, "the id is used twice")
-        seen.add(name)
-        yield from _expand(path.name, name, raw)
-
-
-def _expand(file: str, name: str, raw: dict[str, Any]) -> Iterator[CaseVariant]:
-    matrix = raw.get("matrix") or {}
+def _variant(raw: RawVariant) -> CaseVariant:
     try:
-        variants = list(combinations(matrix))
-    except BadMatrixError as error:
-        raise _fault(file, name, f"matrix: {error}") from error
-    rest = {key: value for key, value in raw.items() if key != "matrix"}
-    used = {name.partition(".")[0] for name in _references(file, name, rest)}
-    for dimension in matrix:
-        if dimension not in used:
-            raise _fault(file, name, f"matrix: ${{{dimension}}} is never used")
-    for label, variables in variants:
-        yield _variant(file, name, f"{name}[{label}]" if label else name, raw, variables)
-
-
-def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
-    try:
-        return references(raw)
-    except UnknownVariableError as error:
-        raise _fault(file, name, str(error)) from error
-
-
-def _variant(
-    file: str, base: str, full: str, raw: dict[str, Any], variables: dict[str, Any]
-) -> CaseVariant:
-    content = {key: value for key, value in raw.items() if key != "matrix"}
-    try:
-        case = Case.model_validate(substitute(content, variables, partly=True))
+        case = Case.model_validate(raw.content)
         _check_variables(case)
     except ValidationError as error:
-        raise _fault(file, full, "\n".join(validation_faults(error))) from error
+        raise case_fault(raw.file, raw.id, "\n".join(validation_faults(error))) from error
     except UnknownVariableError as error:
-        raise _fault(file, full, str(error)) from error
-    for rule in case.rules:
-        if rule not in rules():
-            raise _fault(file, full, f"CONTRACT.md has no rule {rule!r}; {nearest(rule, rules())}")
-    entry = CaseVariant(full, base, case, variables, file)
+        raise case_fault(raw.file, raw.id, str(error)) from error
+    require_rules(raw.file, raw.id, case.rules)
+    entry = CaseVariant(raw.id, raw.base, case, raw.variables, raw.file)
     slots = entry.slots()
     if not slots:
-        raise _fault(file, full, "it has no expectations, so it cannot fail")
+        raise case_fault(raw.file, raw.id, "it has no expectations, so it cannot fail")
     duplicates = sorted({slot for slot in slots if slots.count(slot) > 1})
     if duplicates:
-        raise _fault(file, full, f"the slot {duplicates[0]!r} is used in two steps")
+        raise case_fault(raw.file, raw.id, f"the slot {duplicates[0]!r} is used in two steps")
     return entry
 
 
@@ -248,11 +187,3 @@ def _require_defined(value: JsonValue, defined: set[str]) -> set[str]:
             raise UnknownVariableError(f"${{{name}}} is not defined here; {nearest(name, defined)}")
         variables.add(variable)
     return variables
-
-
-def _fault(file: str, name: str, why: str) -> UsageError:
-    return UsageError(
-        f"{file}: case {name}: {why.rstrip('; ')}",
-        code="case_invalid",
-        hint="see memconform conform lint --schema",
-    )

@@ -27,7 +27,8 @@ events.isolation events.slow events.bounded auth.required auth.secret auth.start
 robust.large robust.depth robust.origin robust.alive robust.slow robust.stop robust.loopback
 robust.loopback.no-host state.atomic state.brain.atomic state.full state.files.links
 state.index.damage state.second state.gone state.recovery state.recovery.later
-state.recovery.unreadable
+state.recovery.unreadable client.end client.failure client.retry.unsafe client.redirect
+client.connection
 """
 
 _INTERCHANGE = """
@@ -42,6 +43,9 @@ documents.read documents.stat documents.list documents.list.hidden documents.lis
 documents.write documents.append documents.conflict documents.batch documents.index
 documents.sidecar events.ready events.change events.batch events.ids events.prompt events.ping
 events.end auth.health robust.head state.embedder state.files state.description start.serve
+client.request client.url client.lines client.fields client.bom client.utf8 client.events
+client.prompt client.encoding client.size client.done client.malformed client.status client.numbers
+client.silence client.deadline client.cancel client.retry.after client.early
 """
 
 _STRICTNESS = """
@@ -56,7 +60,7 @@ core.rank.conversation.turn ask.question-date ask.reader.fake
 ask.reader.prompt ask.reader.citation documents.parameters documents.batch.refuse documents.limit
 documents.no-store events.nothing state.index state.staging state.journal start.settings
 start.timeouts start.empty start.no-keys upstream.chat upstream.embeddings upstream.rerank
-upstream.retry
+upstream.retry client.retry client.head
 """
 
 _TABLE = (

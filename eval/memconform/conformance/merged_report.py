@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
-from memconform.conformance.catalog import CaseVariant
+from pydantic import BaseModel
+
 from memconform.conformance.known_failures import KnownFailure, stale_causes
 from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.session import REPORT, write_suite_report
@@ -19,7 +21,20 @@ from memconform.storage.result_file import reading
 from memconform.storage.sink import copy_written
 
 
-def case_digest(variants: Iterable[CaseVariant]) -> str:
+class DigestedVariant(Protocol):
+    """A case with one combination of the values of its matrix, of daemons or of clients."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def case(self) -> BaseModel: ...
+
+    @property
+    def variables(self) -> Mapping[str, object]: ...
+
+
+def case_digest(variants: Iterable[DigestedVariant]) -> str:
     """SHA-256 of case variants: of their ids, and of what they send and expect."""
     digest = sha256()
     for variant in variants:
@@ -49,7 +64,7 @@ class ConformPart:
     @property
     def subject(self) -> str:
         """What is joined with parts of the same subject alone."""
-        return f"conform {', '.join(self.report.sdk_references)}"
+        return f"{self.report.suite} {', '.join(self.report.sdk_references)}"
 
     @property
     def shard(self) -> ShardRecord | None:
@@ -129,7 +144,9 @@ def merge_reports(
         stale = stale_causes(joined, known, complete=complete)
         sdks.append(joined.model_copy(update={"stale_known": stale}))
     code = verdict(sdks, [ExitCode(r.exit_code) for r in reports if r.skipped], shard)
-    run = RunFolder(output, new_run_id(started, "-".join(sdk.sdk for sdk in sdks), "conform"))
+    run = RunFolder(
+        output, new_run_id(started, "-".join(sdk.sdk for sdk in sdks), reports[0].suite)
+    )
     cases = sorted(places, key=lambda case: places[case])
     report = reports[0].model_copy(
         update={

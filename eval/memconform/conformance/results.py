@@ -152,6 +152,8 @@ class SdkResult(Record):
     """Embedders that the SDK claims; None if it claims all."""
     unclaimed_embedder_cases: list[str] = Field(default_factory=list)
     """Case variants that were skipped because they need an embedder that it does not claim."""
+    driver: str = ""
+    """What the driver of a client calls itself; empty of a daemon."""
 
     def counts(self) -> dict[Result, int]:
         """Count checks by result; results that did not occur count 0."""
@@ -212,6 +214,8 @@ class ConformReport(Origin, ReportHeader):
 
     schema_version: Literal["memconform/conform-report@1"] = CONFORM_SCHEMA
     run: str
+    suite: Literal["conform", "client"] = "conform"
+    """The verb whose cases these are: those of daemons, or of clients."""
     finished_at: datetime
     contract: str
     sdk_references: dict[str, str]

@@ -146,8 +146,9 @@ def write_suite_report(run: RunFolder, report: ConformReport) -> Path:
 
 
 def drop_logs(run: RunFolder) -> None:
-    """Delete the logs of daemons, which nobody needs if nothing failed."""
-    shutil.rmtree(run.path / "daemons", ignore_errors=True)
+    """Delete the logs of daemons and drivers, which nobody needs if nothing failed."""
+    for folder in ("daemons", "drivers"):
+        shutil.rmtree(run.path / folder, ignore_errors=True)
 
 
 def read_report(folder: Path) -> ConformReport:

@@ -79,22 +79,52 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
     """
     if reference.startswith("url:"):
         return UrlRunner.of_reference(reference.removeprefix("url:"))
-    known = known_sdks(folder)
-    if reference in known:
-        return _described(known[reference])
-    path = Path(reference)
-    if path.suffix == ".toml" or path.is_dir():
-        return _described(path / "sdk.toml" if path.is_dir() else path)
+    path = _manifest_file(reference, folder)
+    if path is not None:
+        return _described(path)
     if ":" in reference:
         return _plugin(reference)
-    if "/" in reference:
+    raise _unknown(reference, folder)
+
+
+def find_manifest(reference: str, folder: Path) -> Path:
+    """Return the sdk.toml for a known name, or a path to one or to its folder.
+
+    Raises:
+        UsageError: `unknown_sdk` if the reference resolves to none.
+    """
+    path = _manifest_file(reference, folder)
+    if path is None and ":" in reference:
         raise UsageError(
+            f"--sdk {reference} has no sdk.toml, which names the driver of a client",
+            code="unknown_sdk",
+            hint="give the path of an sdk.toml with [client]; sdks/DRIVER.md describes it",
+        )
+    if path is None:
+        raise _unknown(reference, folder)
+    return path
+
+
+def _manifest_file(reference: str, folder: Path) -> Path | None:
+    known = known_sdks(folder)
+    if reference in known:
+        return known[reference]
+    path = Path(reference)
+    if path.suffix == ".toml" or path.is_dir():
+        return path / "sdk.toml" if path.is_dir() else path
+    return None
+
+
+def _unknown(reference: str, folder: Path) -> UsageError:
+    if "/" in reference:
+        return UsageError(
             f"--sdk {reference}: no such folder or sdk.toml",
             code="unknown_sdk",
             hint="check the path; it is relative to the working folder",
         )
+    known = known_sdks(folder)
     names = ", ".join(known) or "none (the reference SDKs need a checkout of the project)"
-    raise UsageError(
+    return UsageError(
         f"unknown SDK {reference!r}; known SDKs: {names}",
         code="unknown_sdk",
         hint=nearest(reference, known)

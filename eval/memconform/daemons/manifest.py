@@ -196,6 +196,19 @@ class KnownFailures(_Table):
     """The list of checks, relative to the manifest's folder."""
 
 
+class Client(_Table):
+    """The driver of the SDK's client; sdks/DRIVER.md describes what it does."""
+
+    command: Annotated[list[Argument], _placeholders(_BUILD_PLACEHOLDERS)] = Field(min_length=1)
+    """Run in the manifest's folder; `{build_dir}`, that of `[client.build]`, and `{python}` are
+    replaced."""
+    build: Build | None = None
+    requires: list[Argument] | None = None
+    """Programs that must be on PATH; None: those of the SDK."""
+    known: Argument | None = None
+    """A list of checks of the client that are known to fail, relative to the manifest's folder."""
+
+
 class Capabilities(_Table):
     """What the SDK claims to support."""
 
@@ -225,7 +238,29 @@ class Manifest(_Table):
     dialect: Annotated[Dialect, BeforeValidator(load_dialect)] | None = None
     upstream: UpstreamSettings | None = None
     known: KnownFailures | None = None
+    client: Client | None = None
     capabilities: Capabilities
+
+
+class ClientManifest(_Table):
+    """An SDK of which there is a client alone: an `sdk.toml` without `[serve]`."""
+
+    name: Name
+    language: Argument
+    contract: Literal["1"] = "1"
+    requires: list[Argument] = Field(default_factory=list)
+    client: Client
+
+
+def load_client_manifest(path: Path) -> Manifest | ClientManifest:
+    """Read an `sdk.toml`, which may describe a client alone; raises as `load_manifest`."""
+    try:
+        has_daemon = "serve" in tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        has_daemon = True  # Whose reader says what is wrong with the file.
+    if has_daemon:
+        return load_manifest(path)
+    return read_tables(path, "sdk.toml", ClientManifest, place=_place)
 
 
 def load_manifest(path: Path) -> Manifest:

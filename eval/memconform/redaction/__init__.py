@@ -60,6 +60,8 @@ VOCABULARY = frozenset(
         *("brightgreen", "blue", "lightgrey"),
         *("question", "haystack", "case"),
         *("search", "ingest", "not_measured"),
+        *("client", "conform", "http", "protocol", "connection", "unknown", "token", "idle"),
+        *("deadline", "cancel", "retry", "openai", "anthropic"),
     )
 )
 """Words of the result format, without which results cannot be read again; they are public.

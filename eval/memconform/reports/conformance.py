@@ -333,7 +333,7 @@ def conformance_markdown(report: ConformReport, selection: str = "") -> str:
         name = f"{'✅' if sdk.exit_code == 0 else '❌'} {sdk.sdk}"
         rows.append([name, *(str(counts[each]) for each in _COUNTED), f"{sdk.took_s:.0f}"])
     header = ["SDK", *(result.value for result in _COUNTED), "seconds"]
-    lines = ["## memconform conform", "", *markdown_table(header, rows)]
+    lines = [f"## memconform {report.suite}", "", *markdown_table(header, rows)]
     if selection:
         lines.append(f"\nTested: {escape_markdown(selection)}; other rules were not tested.")
     lines += [f"\n{escape_markdown(note)}." for note in conform_notes(report)]

@@ -60,7 +60,7 @@ def write_conformance(target: Sink, report: ConformReport) -> None:
             if check.result is Result.WARN
         ]
         suite = _Suite(
-            package="memconform.conform",
+            package=f"memconform.{report.suite}",
             name=sdk.sdk,
             seconds=sdk.took_s,
             started_at=report.started_at,

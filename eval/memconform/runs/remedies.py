@@ -164,9 +164,17 @@ def mode_remedy(error: CallError, mode: Mode, needed: Mode, runner: SdkRunner) -
     if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
         claims = "take hybrid out of [capabilities] modes: it says that auto is hybrid or bm25"
     remedies = [flag, claims] if mode in (runner.modes or ()) else [flag]
+    if mode is Mode.CONVERSATION:
+        # Without a turn in the brain, the contract has it served as auto.
+        return "; or ".join(filter(None, [flag, _NO_TURNS]))
     remedies += ["fix the daemon's settings", "use --allow-fallback"]
     return "; or ".join(filter(None, remedies))
 
+
+_NO_TURNS = (
+    "use another --mode: conversation ranks turns, documents with session_id and index in their"
+    " metadata, and this data may have none; memconform bench has benchmarks of conversations"
+)
 
 _RESTART = Remedy(
     "[seed] restart = true   # if it indexes or embeds only at its start", seed={"restart": True}

@@ -15,7 +15,8 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from memconform.conformance.case_runner import check_ids
 from memconform.conformance.case_schema import case_schema
-from memconform.conformance.catalog import catalog
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
@@ -58,7 +59,7 @@ def test_an_invalid_openapi_document_is_detected() -> None:
 def test_rule_ids_are_unique() -> None:
     ids = [rule for rule, _ in _RULE.findall(_TEXT)]
     assert len(ids) == len(set(ids))
-    assert len(ids) == _TEXT.count("(MUST)") + _TEXT.count("(SHOULD)") == 157
+    assert len(ids) == _TEXT.count("(MUST)") + _TEXT.count("(SHOULD)") == 183
 
 
 def test_nothing_binds_outside_a_rule() -> None:
@@ -129,13 +130,15 @@ def test_openapi_yaml_is_plain_yaml() -> None:
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
-    assert uncovered_rules(catalog()) == []
-    assert {rule for entry in catalog() for rule in entry.case.rules} == set(rules())
+    entries: list[CaseVariant | ClientVariant] = [*catalog(), *client_catalog()]
+    assert uncovered_rules(entries) == []
+    assert {rule for entry in entries for rule in entry.case.rules} == set(rules())
     assert set(rules()) == {rule for rule, _ in _RULE.findall(_TEXT)}
 
 
 def test_a_rule_without_a_case_is_detected() -> None:
-    without = [entry for entry in catalog() if "ask.flush" not in entry.case.rules]
+    entries: list[CaseVariant | ClientVariant] = [*catalog(), *client_catalog()]
+    without = [entry for entry in entries if "ask.flush" not in entry.case.rules]
     assert uncovered_rules(without) == ["ask.flush"]
 
 

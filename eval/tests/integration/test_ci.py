@@ -83,7 +83,7 @@ def test_the_script_of_the_action_does_each_step_and_reports_it(
     )
     assert ended.returncode == 0, ended.stderr
     assert (repository / "output").read_text() == "exit-code=0\n", ended.stdout + ended.stderr
-    steps = ("doctor", "conform", "reference", "run", "parity")
+    steps = ("doctor", "conform", "client", "reference", "run", "parity")
     assert _table(repository) == dict.fromkeys(steps, "✅")
     folder = repository / "results" / "ci"
     summary = (repository / "summary.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from memconform.contract.wire import Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
 
-STEPS = ("doctor", "conform", "run", "parity")
+STEPS = ("doctor", "conform", "client", "run", "parity")
 LATEST = "latest"
 """The value of `--against-ref` that stands for the tag of the last release."""
 _TESTS = "What to test"
@@ -82,7 +82,7 @@ class CiOptions:
     group=_TESTS,
     multiple=True,
     type=click.Choice(STEPS),
-    show_default="all; parity with --against or --against-ref",
+    show_default="all; client if the sdk.toml has [client], parity with --against or --against-ref",
     help="Do only this. May be given several times.",
 )
 @option(
@@ -133,7 +133,7 @@ class CiOptions:
 )
 @quiet
 def command(**flags: object) -> ExitCode:
-    """Do all that a CI job does: doctor, conform, run, parity, then the reports of their results.
+    """Do all that a CI job does: doctor, conform, client, run, parity, and their reports.
 
     A step that fails does not prevent the next ones. The exit code is the gravest of all steps;
     docs/CI.md has the job for GitHub, GitLab and a plain shell.

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from memconform.cli.ci.command import CiOptions
+from memconform.cli.ci.command import STEPS, CiOptions
 from memconform.cli.ci.release import checked_out
 from memconform.cli.ci.summary import StepOutcome, render_summary
 from memconform.cli.lazy import require_extra
+from memconform.daemons.client_program import ClientProgram, find_client
+from memconform.daemons.discovery import working_folder
 from memconform.daemons.process import PROGRAM
 from memconform.errors import ExitCode, MemconformError, UsageError, gravest
 from memconform.printing.errors import render_error
@@ -29,7 +31,7 @@ _REPORTS = {
     "junit": "junit.xml",
 }
 """File by format; report.html needs an extra."""
-_RESULTS = ("reference.json", "run.json", "conform.json", "parity.json")
+_RESULTS = ("reference.json", "run.json", "conform.json", "client.json", "parity.json")
 
 
 def ci(options: CiOptions) -> ExitCode:
@@ -46,6 +48,14 @@ def ci(options: CiOptions) -> ExitCode:
     verdict = "ok" if code is ExitCode.OK else f"exit code {int(code)}"
     echo(f"ci: {verdict} -> {job.file('summary.md')}")
     return code
+
+
+def _client(reference: str) -> ClientProgram | None:
+    """The SDK's client, if it has one that can be read; doctor says what is wrong with it."""
+    try:
+        return find_client(reference, working_folder())
+    except UsageError:
+        return None
 
 
 class _Job:
@@ -69,7 +79,12 @@ class _Job:
     def test(self) -> None:
         """Do the steps that are asked for."""
         options = self._options
-        wants = options.step or ("doctor", "conform", "run", "parity")
+        client = _client(options.sdk)
+        wants = set(options.step or STEPS)
+        if client is None and not options.step:
+            wants.discard("client")
+        if client is not None and not client.has_daemon:
+            wants &= {"doctor", "client"}
         sdk, upstream = f"--sdk={options.sdk}", f"--upstream={options.upstream}"
         if "doctor" in wants:
             self._do("doctor", "doctor", sdk, upstream)
@@ -79,6 +94,8 @@ class _Job:
         if "conform" in wants:
             profiles = [f"--profile={profile}" for profile in options.profile]
             self._do("conform", "conform", sdk, *profiles, *self._results("conform.json"))
+        if "client" in wants:
+            self._do("client", "client", sdk, *self._results("client.json"))
         compares = "parity" in wants and bool(options.against or options.against_ref)
         if compares:
             # First, because reports show the last run of a name, and a release has the same name.
@@ -187,7 +204,11 @@ class _Job:
 
     def _do(self, name: str, verb: str, *arguments: str, shown: bool = True) -> None:
         """Carry out a command of the program and note how it ended, and what doctor printed."""
-        quiet = ["--quiet"] if self._options.quiet and verb in ("doctor", "run", "conform") else []
+        quiet = (
+            ["--quiet"]
+            if self._options.quiet and verb in ("doctor", "run", "conform", "client")
+            else []
+        )
         command = [verb, *arguments, *quiet]
         line = f"memconform {shlex.join(command)}"
         if shown:

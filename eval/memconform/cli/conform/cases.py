@@ -11,15 +11,17 @@ import click
 
 from memconform.cli.commands import OUTPUT, REFERENCE, Command, option
 from memconform.cli.conform.command import cases_folder
+from memconform.cli.conform.selection import find_case, show_cases
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import case_env, json_file, results
-from memconform.cli.output_files import json_target
 from memconform.cli.values import daemon_variables
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.applicability import skip_reason
+from memconform.conformance.case_files import case_line
 from memconform.conformance.case_runner import CaseRun, check_ids, run_case
 from memconform.conformance.case_schema import case_schema
-from memconform.conformance.catalog import CaseVariant, case_line, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.clients.catalog import client_catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explanation import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
@@ -30,7 +32,7 @@ from memconform.conformance.session import find_run, read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.sdk_runner import SdkRunner
-from memconform.errors import ExitCode, UsageError, gravest, nearest
+from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.commands import suggested_command
 from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import Lines
@@ -57,24 +59,12 @@ def list_cases(json_file: str | None) -> ExitCode:
 
     With --json also their titles, tags and checks.
     """
-    entries = catalog()
-    if json_file is not None:
-        with json_target(json_file) as target:
-            target.write_json({"cases": [_case_info(entry) for entry in entries]})
-        return ExitCode.OK
-    for entry in entries:
-        echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
-    cases = len({entry.base for entry in entries})
-    checks = sum(len(check_ids(entry)) for entry in entries)
-    variants = f"{plural(cases, 'case')} in {plural(len(entries), 'variant', spec=',')}"
-    echo(f"{variants}, {plural(checks, 'check')}", err=True)
-    return ExitCode.OK
+    return show_cases([(entry, _facts(entry)) for entry in catalog()], json_file)
 
 
-def _case_info(entry: CaseVariant) -> dict[str, object]:
+def _facts(entry: CaseVariant) -> dict[str, object]:
     case = entry.case
     return {
-        "id": entry.id,
         "title": case.title,
         "level": case.level,
         "profile": entry.profile.value if entry.profile else ROBUSTNESS,
@@ -93,29 +83,18 @@ def explain(case: str) -> ExitCode:
 
     CASE is the id of a case, or of one of its checks.
     """
-    for entry in _find(case):
-        location = f"{_relative(CASES / entry.file)}:{case_line(entry)}"
-        echo(Lines(explain_case(entry, location)))
+    entry = find_case(case, catalog(), _LISTING)
+    location = f"{relative_path(CASES / entry.file)}:{case_line(entry.file, entry.base, CASES)}"
+    echo(Lines(explain_case(entry, location)))
     return ExitCode.OK
 
 
-def _relative(path: Path) -> Path:
+_LISTING = "memconform conform list"
+
+
+def relative_path(path: Path) -> Path:
     """Shorten a path below the working directory, so that an editor can open it from there."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _find(name: str) -> list[CaseVariant]:
-    """Find a case by its id, by the id of a variant, or by the id of a check."""
-    case_id = name.partition("#")[0]
-    exact = [entry for entry in catalog() if entry.id == case_id]
-    matches = exact or [entry for entry in catalog() if entry.base == case_id][:1]
-    if not matches:
-        raise UsageError(
-            f"case {case_id!r} does not exist",
-            code="no_such_case",
-            hint=nearest(case_id, {e.base for e in catalog()}) or "memconform conform list",
-        )
-    return matches
 
 
 @click.command(
@@ -144,7 +123,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
     entries = catalog(cases)
-    uncited = uncovered_rules(entries) if cases == CASES else []
+    uncited = uncovered_rules([*entries, *client_catalog()]) if cases == CASES else []
     for rule in uncited:
         echo(f"{rule}: no case cites it")
     count = plural(len({entry.base for entry in entries}), "case")
@@ -178,7 +157,7 @@ def replay(run: str, check: str, env: tuple[str, ...], output: Path) -> ExitCode
     sdk, colon, name = check.partition(":")
     if not colon:
         sdk, name = "", check
-    [entry] = _find(name)
+    entry = find_case(name, catalog(), _LISTING)
     references = [ref for known, ref in report.sdk_references.items() if sdk in ("", known)]
     if not references:
         raise UsageError(
@@ -280,8 +259,11 @@ def show_findings_of(
     ]
     first = 0 if whole else (page - 1) * limit
     last = len(found) if whole else min(first + limit, len(found))
-    replay = suggested_command("conform", "replay", folder)
     for sdk in report.sdks:
+        replay = suggested_command("conform", "replay", folder)
+        if report.suite == "client":
+            reference = report.sdk_references[sdk.sdk]
+            replay = suggested_command("client", "replay", "--sdk", reference)
         checks = [check for owner, check in found[first:last] if owner is sdk]
         # The findings are what was asked for, so that `| less` and `> file` take them.
         show_checks(SafeConsole(), sdk, checks, replay=replay)

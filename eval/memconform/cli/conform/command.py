@@ -6,27 +6,20 @@ from typing import ClassVar
 
 import click
 
-from memconform.cli.commands import OUTPUT, PathType, option
-from memconform.cli.lazy import LazyGroup, carry_out, require_extra
-from memconform.cli.options import (
-    case_env,
-    html,
-    json_file,
-    keep,
-    log_level,
-    markdown,
-    output,
-    quiet,
-    schema,
-    sdks,
-    writable,
+from memconform.cli.commands import PathType, option
+from memconform.cli.conform.options import (
+    CASES_GROUP,
+    LIMITS,
+    CaseRunOptions,
+    report_flags,
+    selection_flags,
 )
-from memconform.cli.shard_options import executor, shard
+from memconform.cli.lazy import LazyGroup, carry_out, require_extra
+from memconform.cli.options import case_env, keep, sdks
+from memconform.cli.shard_options import executor
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.contract.names import Profile
 from memconform.errors import ExitCode
-
-CASES_GROUP = "Which cases"
 
 cases_folder = option(
     "--cases",
@@ -40,32 +33,17 @@ cases_folder = option(
 
 
 @dataclass(frozen=True, slots=True)
-class ConformOptions:
+class ConformOptions(CaseRunOptions):
     """Flags of `conform`, under their own names."""
 
-    sdk: tuple[str, ...]
     no_skip: bool
     env: tuple[str, ...]
     keep: bool
     profile: tuple[str, ...]
-    case: tuple[str, ...]
-    shard: str | None
     executor: str | None
     shards: int | None
     cases: Path
-    known: tuple[Path, ...]
-    write_known: str | None
-    junit: str | None
-    json_file: str | None
-    html: bool
-    markdown: str | None
     daemons: int
-    trace: bool
-    stop_at_first: bool
-    output: Path
-    verbose: bool
-    quiet: bool
-    log_level: str
 
 
 class _Tools(LazyGroup):
@@ -88,16 +66,6 @@ class _Tools(LazyGroup):
         "list": ("conform.cases:list_cases", "List all cases with their rules."),
         "replay": ("conform.cases:replay", "Repeat the case of a check against its SDK."),
     }
-
-
-_LIMITS = "Limits"
-
-
-def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Reject a target that exists: it may be a list with reasons that somebody wrote."""
-    if value is not None and (value == "-" or Path(value).exists()):
-        raise click.BadParameter(f"{value!r} exists already; name a new file")
-    return writable(ctx, param, value)
 
 
 @click.group(
@@ -127,77 +95,19 @@ def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     help=f"Run only cases of this profile; {ROBUSTNESS} covers those that belong to none. May be"
     " given several times.",
 )
-@option(
-    "--case",
-    group=CASES_GROUP,
-    multiple=True,
-    metavar="GLOB",
-    help="Run only cases whose id matches GLOB. A check id (case#slot) selects its whole case."
-    " May be given several times.",
-)
-@shard(CASES_GROUP, "cases")
-@executor(_LIMITS)
+@selection_flags
+@executor(LIMITS)
 @cases_folder
-@option(
-    "--known",
-    group=CASES_GROUP,
-    multiple=True,
-    type=PathType(),
-    metavar="FILE",
-    help="List of checks and causes that are known to fail, in addition to those of each sdk.toml;"
-    " docs/CONFORMANCE.md has the format. May be given several times.",
-)
-@option(
-    "-x",
-    "stop_at_first",
-    group=_LIMITS,
-    is_flag=True,
-    help="Start no further case after the first failing check.",
-)
 @option(
     "-j",
     "daemons",
-    group=_LIMITS,
+    group=LIMITS,
     type=click.IntRange(1, 64),
     default=8,
     metavar="N",
     help="Number of daemons to run at once.",
 )
-@output
-@option(
-    "--trace",
-    group=OUTPUT,
-    is_flag=True,
-    help="Save the exchanges of every case, not only of failing ones.",
-)
-@option(
-    "-v",
-    "--verbose",
-    group=OUTPUT,
-    is_flag=True,
-    help="Show every check, including those that pass, instead of a list of causes.",
-)
-@option(
-    "--write-known",
-    group=OUTPUT,
-    callback=_new_file,
-    metavar="FILE",
-    help="Write the causes of all failures that no list covers yet to a new FILE, as a list for"
-    " --known.",
-)
-@json_file
-@html
-@schema("conformance.results:ConformReport")
-@option(
-    "--junit",
-    group=OUTPUT,
-    callback=writable,
-    metavar="FILE",
-    help="Also write the report to FILE as JUnit XML; - is standard output.",
-)
-@markdown
-@quiet
-@log_level
+@report_flags
 @click.pass_context
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     """Check daemons against the contract, case by case.

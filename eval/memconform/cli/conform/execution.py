@@ -5,10 +5,16 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memconform.cli.conform.command import ConformOptions
+from memconform.cli.conform.options import CaseRunOptions
+from memconform.cli.conform.selection import (
+    ChosenCases,
+    matches,
+    matching_cases,
+    sharded_cases,
+)
 from memconform.cli.events import dispatch
 from memconform.cli.html_report import REPORT, write_html_report
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
@@ -27,9 +33,8 @@ from memconform.conformance.known_failures import (
     require_unexpired,
     stale_causes,
 )
-from memconform.conformance.merged_report import case_digest
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import ConformReport, SdkResult, ShardedCases, verdict
+from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.session import REPORT as SUITE_REPORT
 from memconform.conformance.session import (
     Target,
@@ -44,8 +49,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.limits import require_room
 from memconform.daemons.sdk_runner import SdkRunner
-from memconform.datasets.sharding import Shard, ShardRecord
-from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
+from memconform.errors import ExitCode, UsageError, gravest
 from memconform.printing.commands import suggested_command
 from memconform.printing.errors import render_error
 from memconform.printing.escaping import Lines
@@ -60,7 +64,7 @@ from memconform.reports.conformance import (
     show_findings,
 )
 from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.provenance import HostOrigin, Origin
+from memconform.storage.provenance import Origin
 from memconform.storage.sink import replacing
 
 _CONNECTIONS = 32
@@ -97,54 +101,18 @@ def _prepare(runners: Sequence[SdkRunner], variables: dict[str, str], folder: Pa
             require_room(folder, _CONNECTIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenCases:
-    """The cases of a command line."""
+def chosen_cases(options: ConformOptions) -> ChosenCases[CaseVariant]:
+    """The cases of a command line.
 
-    catalog: Sequence[CaseVariant]
-    """All that there are."""
-    selected: Sequence[CaseVariant]
-    own: Sequence[CaseVariant]
-    """Those that are run: in a shard some of the selected ones."""
-    shard: ShardRecord | None
-    complete: bool
-    """Whether all cases are selected and run to the end."""
-    selection: str
-    """What is selected, in words; empty for all shipped cases."""
-
-    @property
-    def label(self) -> str:
-        """What is run, in words; empty for all shipped cases."""
-        shard = "" if self.shard is None else self.shard.label()
-        return ", ".join(filter(None, (self.selection, shard)))
-
-    @classmethod
-    def of(cls, options: ConformOptions) -> "ChosenCases":
-        """Raises MemconformError for cases that do not exist, or more shards than cases."""
-        cases = catalog(options.cases)
-        selected = select_cases(cases, options.profile, options.case)
-        complete = len(selected) == len(cases)
-        own, shard = _sharded(selected, options.shard)
-        label = describe_selection(options.profile, options.case, options.cases, complete=complete)
-        complete = complete and not options.stop_at_first
-        return cls(cases, selected, own, shard, complete, label)
-
-    def sharded(
-        self, known: Iterable[KnownFailure], runners: Iterable[SdkRunner]
-    ) -> ShardedCases | None:
-        """What the report of a shard says, so that it can be joined; None without shards."""
-        if self.shard is None:
-            return None
-        return ShardedCases(
-            shard=self.shard,
-            cases=[entry.id for entry in self.own],
-            all_sha256=case_digest(self.selected),
-            builds={runner.name: runner.build_hash() for runner in runners},
-            origin=HostOrigin.of(sys.argv),
-            selection=self.selection,
-            complete=self.complete,
-            known=[entry.model_dump(mode="json") for entry in known],
-        )
+    Raises:
+        MemconformError: for cases that do not exist, or more shards than cases.
+    """
+    cases = catalog(options.cases)
+    selected = select_cases(cases, options.profile, options.case)
+    complete = len(selected) == len(cases)
+    own, shard = sharded_cases(selected, options.shard)
+    label = describe_selection(options.profile, options.case, options.cases, complete=complete)
+    return ChosenCases(cases, selected, own, shard, complete and not options.stop_at_first, label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +127,7 @@ class CheckedSdks:
 
 
 async def check_sdks(
-    options: ConformOptions, chosen: ChosenCases, kept: KeptDaemons | None = None
+    options: ConformOptions, chosen: ChosenCases[CaseVariant], kept: KeptDaemons | None = None
 ) -> CheckedSdks:
     """Build the SDKs of a command line, run the cases on them, and make a report of it.
 
@@ -201,6 +169,7 @@ async def check_sdks(
     complete = chosen.complete and chosen.shard is None
     sdks = [_with_stale(results[target.name], known, complete=complete) for target in targets]
     code = verdict(sdks, (sdk.exit_code for sdk in skipped), chosen.shard)
+    builds = {r.name: r.build_hash() for r, _ in present} if chosen.shard is not None else {}
     report = ConformReport(
         run=run.path.name,
         started_at=started,
@@ -212,17 +181,17 @@ async def check_sdks(
         skipped=[sdk.record() for sdk in skipped],
         variables={r.name: given for r, _ in present if (given := r.variables())},
         unprofiled_not_run=unprofiled_not_run(chosen.catalog, options.profile, options.case),
-        sharded=chosen.sharded(known, [runner for runner, _ in present]),
+        sharded=chosen.sharded(known, builds),
         sdks=sdks,
     )
     return CheckedSdks(run, report, variables, skipped)
 
 
 async def _check(options: ConformOptions, kept: KeptDaemons | None) -> ExitCode:
-    chosen = ChosenCases.of(options)
+    chosen = chosen_cases(options)
     checked = await check_sdks(options, chosen, kept)
     run, report, code = checked.run, checked.report, ExitCode(checked.report.exit_code)
-    _write(options, run, report, chosen.label)
+    write_reports(options, run, report, chosen.label)
     sdks = report.from_here(run.path).sdks
     if options.html:
         write_html_report([run.path / SUITE_REPORT], run.path / REPORT)
@@ -282,35 +251,7 @@ def select_cases(
         NothingSelectedError: if a glob matches no case, or no case is selected.
     """
     entries = [e for e in cases if not profiles or _profile_name(e) in profiles]
-    if globs:
-        for glob in globs:
-            if not any(_matches(entry, glob) for entry in entries):
-                raise NothingSelectedError(
-                    f"--case {glob}: no case matches",
-                    code="no_such_case",
-                    hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
-                )
-        entries = [e for e in entries if any(_matches(e, glob) for glob in globs)]
-    if not entries:
-        raise NothingSelectedError(
-            "no case is selected", code="nothing_selected", hint="see memconform conform list"
-        )
-    return entries
-
-
-def _sharded(
-    entries: list[CaseVariant], shard: str | None
-) -> tuple[list[CaseVariant], ShardRecord | None]:
-    """The variants of --shard, and what the report says of it; variants of a case stay together.
-
-    Raises:
-        UsageError: if there are more shards than cases (`too_many_shards`).
-    """
-    if shard is None:
-        return entries, None
-    part = Shard.parse(shard)
-    places = part.places([entry.base for entry in entries], "case")
-    return [entries[place] for place in places], part.record("case", places)
+    return matching_cases(entries, globs, "memconform conform list")
 
 
 def unprofiled_not_run(
@@ -321,17 +262,12 @@ def unprofiled_not_run(
         return []
     unprofiled = (entry for entry in cases if entry.profile is None)
     if globs:
-        unprofiled = (e for e in unprofiled if any(_matches(e, glob) for glob in globs))
+        unprofiled = (e for e in unprofiled if any(matches(e, glob) for glob in globs))
     return list(dict.fromkeys(entry.base for entry in unprofiled))
 
 
 def _profile_name(entry: CaseVariant) -> str:
     return entry.profile.value if entry.profile is not None else ROBUSTNESS
-
-
-def _matches(entry: CaseVariant, glob: str) -> bool:
-    pattern = glob.partition("#")[0].replace("[", "[[]")
-    return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
 
 def target_of(name: str, reference: str, variables: Mapping[str, str]) -> Target:
@@ -389,7 +325,9 @@ def _with_stale(result: SdkResult, known: Sequence[KnownFailure], *, complete: b
     return result.model_copy(update={"stale_known": stale})
 
 
-def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selection: str) -> None:
+def write_reports(
+    options: CaseRunOptions, run: RunFolder, report: ConformReport, selection: str
+) -> None:
     """Write the run's record first, so that a report that cannot be written does not lose it."""
     write_suite_report(run, report)
     if options.json_file is not None:

@@ -12,6 +12,7 @@ from memconform.cli.options import subjects
 from memconform.cli.sdks import find_runner
 from memconform.cli.values import configure_runner, daemon_variables, request_headers
 from memconform.contract.wire import Mode
+from memconform.daemons.client_program import ClientProgram, find_client
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.limits import require_room
 from memconform.daemons.sdk_runner import Daemon, SdkRunner
@@ -29,7 +30,7 @@ from memconform.runs.doctor_places import places
 from memconform.runs.machine import Machine, check_machine
 from memconform.runs.remedies import Remedy, toml
 from memconform.storage.sink import redact_file
-from memconform.storage.temporary import remove_folder
+from memconform.storage.temporary import remove_folder, temporary_folder
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
@@ -73,6 +74,36 @@ async def _check_models(options: DoctorOptions) -> ExitCode:
 
 
 async def _examine(options: DoctorOptions, reference: str, headers: dict[str, str]) -> ExitCode:
+    client = find_client(reference, working_folder())
+    if client is not None and not client.has_daemon:
+        return await _examine_client(options, client)
+    code = await _examine_daemon(options, reference, headers)
+    return code if client is None else gravest([code, await _examine_client(options, client)])
+
+
+async def _examine_client(options: DoctorOptions, client: ClientProgram) -> ExitCode:
+    """Check the driver of a client, step by step."""
+    # Most SDKs have none, and it needs the cases.
+    from memconform.runs.doctor_client import examine_client  # noqa: PLC0415 - see above
+
+    failures: list[ExitCode] = []
+    with temporary_folder("memconform-") as folder:
+        steps = examine_client(
+            client, folder, lambda line: None if options.quiet else echo(f"  {line}", err=True)
+        )
+        async with aclosing(steps):
+            async for step in steps:
+                if step.error is not None or not options.quiet:
+                    _show(step)
+                if step.error is not None:
+                    failures.append(step.error.exit_code)
+    echo(f"{client.name}, client: {_verdict(len(failures))}")
+    return gravest(failures)
+
+
+async def _examine_daemon(
+    options: DoctorOptions, reference: str, headers: dict[str, str]
+) -> ExitCode:
     runner = find_runner(reference, working_folder())
     configure_runner(runner, options.upstream, daemon_variables(options.env))
 

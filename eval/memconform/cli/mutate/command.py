@@ -3,7 +3,7 @@
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,9 @@ from memconform.cli.commands import DAEMONS, Command, PathType, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, quiet, schema
 from memconform.cli.output_files import json_target
-from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.catalog import catalog
+from memconform.conformance.clients.broken_clients import broken_clients, score_clients
+from memconform.conformance.clients.catalog import client_catalog
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutant_table import check_mutants, mutants, mutants_of_table
@@ -30,6 +32,7 @@ from memconform.conformance.mutation.results import (
     mutation_exit_code,
 )
 from memconform.conformance.mutation.score import (
+    Event,
     MutantFinished,
     ScoringFinished,
     applicable_cases,
@@ -38,8 +41,8 @@ from memconform.conformance.mutation.score import (
 )
 from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.wire import CONTRACT_VERSION, Profile
+from memconform.daemons.client_program import ClientProgram
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
@@ -63,6 +66,7 @@ class MutateOptions:
     mutant: tuple[str, ...]
     sample: int | None
     checks: bool
+    clients: bool
     table: Path | None
     json_file: str | None
     daemons: int
@@ -128,6 +132,13 @@ _MUTANTS = "Which mutants"
     help="Test the mutants that one particular check must detect; they are not part of the score.",
 )
 @option(
+    "--clients",
+    group=_MUTANTS,
+    is_flag=True,
+    help="Break the client of sdks/py instead of a daemon, and test which of them the cases of"
+    " `memconform client` detect.",
+)
+@option(
     "--table",
     group=_MUTANTS,
     type=PathType(exists=True),
@@ -160,6 +171,8 @@ def command(**flags: object) -> ExitCode:
     options = MutateOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if len(options.sdk) > 1:
         raise click.UsageError("--sdk takes one daemon here, not several")
+    if options.clients and options.sdk != ("py",):
+        raise click.UsageError("--clients breaks the client of sdks/py; omit --sdk")
     if options.list_only and options.json_file is not None:
         raise click.UsageError("--list and --json exclude each other")
     configure_logs(options.log_level)
@@ -168,6 +181,8 @@ def command(**flags: object) -> ExitCode:
 
 async def _mutate(options: MutateOptions) -> ExitCode:
     cancel_on_signals()
+    if options.clients:
+        return await _mutate_clients(options)
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
@@ -182,11 +197,51 @@ async def _mutate(options: MutateOptions) -> ExitCode:
             f"none of the selected mutants applies to {runner.name}", code="nothing_selected"
         )
     if options.list_only:
-        for mutant in applicable:
-            echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
-        return ExitCode.OK
+        return _list(applicable)
     await runner.build(lambda line: None if options.quiet else echo(f"  {line}", err=True))
-    report = await _run_score(options, runner, applicable, entries, inapplicable)
+    with temporary_folder("memconform-") as state:
+        events = score(
+            lambda: find_runner(options.sdk[0], folder),
+            applicable,
+            entries,
+            folder=state,
+            daemons=options.daemons,
+        )
+        report = await _report(
+            options, runner.name, applicable, len(entries), events, inapplicable=inapplicable
+        )
+    return _show(options, report)
+
+
+async def _mutate_clients(options: MutateOptions) -> ExitCode:
+    """Break the Python client, and run the cases of clients."""
+    selected = select_mutants(broken_clients(), options)
+    if options.sample is not None:
+        selected = sample_mutants(selected, options.sample)
+    if options.list_only:
+        return _list(selected)
+    program = ClientProgram("py", working_folder())
+    await program.build(lambda line: None if options.quiet else echo(f"  {line}", err=True))
+    entries = client_catalog()
+    with temporary_folder("memconform-") as state:
+        events = score_clients(
+            program, selected, entries, folder=state, jobs=min(options.daemons, _MOST_DRIVERS)
+        )
+        report = await _report(options, program.name, selected, len(entries), events)
+    return _show(options, report)
+
+
+_MOST_DRIVERS = 4
+"""More at a time would make this machine keep no pause of a case."""
+
+
+def _list(selected: Sequence[Mutant]) -> ExitCode:
+    for mutant in selected:
+        echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
+    return ExitCode.OK
+
+
+def _show(options: MutateOptions, report: MutationReport) -> ExitCode:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
@@ -203,28 +258,21 @@ def _candidates(options: MutateOptions) -> tuple[Mutant, ...]:
     return check_mutants() if options.checks else mutants()
 
 
-async def _run_score(
+async def _report(
     options: MutateOptions,
-    runner: SdkRunner,
+    name: str,
     selected: Sequence[Mutant],
-    entries: Sequence[CaseVariant],
-    inapplicable: int,
+    cases: int,
+    events: AsyncGenerator[Event, None],
+    *,
+    inapplicable: int = 0,
 ) -> MutationReport:
-    folder, started, clock = working_folder(), datetime.now(UTC), time.perf_counter()
+    """Show the events of a score as they come, and make a report of them."""
+    started, clock = datetime.now(UTC), time.perf_counter()
     alarms: tuple[FalseAlarm, ...] = ()
     tried = 0
     results: dict[str, MutantResult] = {}
-    with (
-        temporary_folder("memconform-") as state,
-        MutationConsole(len(selected), quiet=options.quiet) as console,
-    ):
-        events = score(
-            lambda: find_runner(options.sdk[0], folder),
-            selected,
-            entries,
-            folder=state,
-            daemons=options.daemons,
-        )
+    with MutationConsole(len(selected), quiet=options.quiet) as console:
         async with aclosing(events):
             async for event in events:
                 console.handle(event)
@@ -236,12 +284,12 @@ async def _run_score(
     ordered = [results[mutant.id] for mutant in selected]
     killed = sum(result.fate is Fate.KILLED for result in ordered)
     return MutationReport(
-        sdk=runner.name,
+        sdk=name,
         started_at=started,
         **dict(Origin.of(sys.argv)),
         contract=CONTRACT_VERSION,
         took_s=round(time.perf_counter() - clock, 3),
-        cases=len(entries),
+        cases=cases,
         cases_tried=tried,
         left_out=inapplicable,
         killed=killed,

@@ -40,7 +40,7 @@ class PlanOptions:
     help="Number of shards.",
 )
 @json_file
-@click.argument("verb", type=click.Choice(["run", "bench", "wmb", "lme", "conform"]))
+@click.argument("verb", type=click.Choice(["run", "bench", "wmb", "lme", "conform", "client"]))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="FLAG...")
 def command(**flags: object) -> ExitCode:
     """Show the shards of a command: what each of them has of the work.

@@ -8,8 +8,10 @@ from typing import Any
 from memconform.bench.plan import scan
 from memconform.cli.bench.options import BenchOptions
 from memconform.cli.bench.plan import SelectedBenchmark, shard_units
+from memconform.cli.client.command import ClientOptions
 from memconform.cli.conform.command import ConformOptions
 from memconform.cli.conform.execution import select_cases
+from memconform.cli.conform.selection import matching_cases
 from memconform.cli.lazy import captured
 from memconform.cli.lme.options import LmeOptions
 from memconform.cli.lme.plan import read_data
@@ -21,6 +23,7 @@ from memconform.cli.run.plan import select_questions
 from memconform.cli.wmb.command import WmbRunOptions
 from memconform.cli.wmb.execution import bench_options
 from memconform.conformance.catalog import catalog
+from memconform.conformance.clients.catalog import client_catalog
 from memconform.datasets.sharding import Shard, Unit, deal
 from memconform.errors import ExitCode, UsageError
 from memconform.reports.console import table_console
@@ -100,7 +103,7 @@ def _asked(options: PlanOptions) -> tuple[str, Any]:
         raise UsageError(
             f"memconform {' '.join(line)} cannot be divided",
             code="bad_option",
-            hint="give the flags of run, bench, wmb run, lme run, lme tri or conform",
+            hint="give the flags of run, bench, wmb run, lme run, lme tri, conform or client",
         )
     return calls[0]
 
@@ -146,6 +149,13 @@ def _of_conform(options: ConformOptions, _: int) -> _Work:
     return _Work("case", counts)
 
 
+def _of_client(options: ClientOptions, _: int) -> _Work:
+    counts: dict[str, Counter[str]] = {}
+    for variant in matching_cases(client_catalog(), options.case, "memconform client list"):
+        counts.setdefault(variant.base, Counter())["variants"] += 1
+    return _Work("case", counts)
+
+
 WORK: Mapping[str, Callable[[Any, int], _Work]] = {
     "run.execution:run": _of_run,
     "bench.execution:bench": _of_bench,
@@ -153,5 +163,6 @@ WORK: Mapping[str, Callable[[Any, int], _Work]] = {
     "lme.execution:run": _of_lme,
     "lme.execution:tri": _of_lme,
     "conform.execution:run_conform": _of_conform,
+    "client.execution:run_client": _of_client,
 }
 """By what a command calls, how to count its work."""

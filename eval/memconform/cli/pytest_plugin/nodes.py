@@ -50,7 +50,7 @@ class SdkCases(pytest.Collector):
         self.is_red = False
         self.summary: list[str] = []
         self._options = options
-        self._chosen = execution.ChosenCases.of(options)
+        self._chosen = execution.chosen_cases(options)
         self._replay = ""
         self._problems: list[str] = []
         """Failures that belong to no case."""

@@ -154,7 +154,7 @@ def read_document(source: Source) -> BaseModel:
     except OSError as error:
         raise unreadable(source.path, str(error)) from error
     if isinstance(document, ConformReport):
-        return document.from_here(source.path.parent)
+        return _of_client(document.from_here(source.path.parent))
     if isinstance(document, MutationReport):
         killed = sum(mutant.fate is Fate.KILLED for mutant in document.mutants)
         if (document.killed, document.total) != (killed, len(document.mutants)):
@@ -203,3 +203,11 @@ def unreadable(path: Path, excerpt: str) -> UsageError:
         hint="give results of run, bench, score, lme, load, conform, mutate, fuzz or parity",
         excerpt=excerpt,
     )
+
+
+def _of_client(report: ConformReport) -> ConformReport:
+    """The report of clients under names of their own: an SDK's daemon may be shown beside it."""
+    if report.suite != "client":
+        return report
+    sdks = [sdk.model_copy(update={"sdk": f"{sdk.sdk}'s client"}) for sdk in report.sdks]
+    return report.model_copy(update={"sdks": sdks})

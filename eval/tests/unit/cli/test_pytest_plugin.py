@@ -7,6 +7,7 @@ import pytest
 
 from memconform.cli.conform import execution
 from memconform.cli.conform.command import ConformOptions
+from memconform.cli.conform.selection import ChosenCases
 from memconform.cli.pytest_plugin import nodes
 from memconform.conformance.case_runner import check_ids, skipped_case
 from memconform.conformance.catalog import CaseVariant
@@ -66,7 +67,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         error: Exception | None = None,
     ) -> pytest.RunResult:
         async def check_sdks(
-            options: ConformOptions, chosen: execution.ChosenCases
+            options: ConformOptions, chosen: ChosenCases[CaseVariant]
         ) -> execution.CheckedSdks:
             if error is not None:
                 raise error

@@ -16,7 +16,8 @@ from memconform.conformance.case import (
     StreamStep,
     UntilStep,
 )
-from memconform.conformance.catalog import case_line, catalog, walk_steps
+from memconform.conformance.case_files import case_line
+from memconform.conformance.catalog import catalog, walk_steps
 from memconform.conformance.expectations import evaluate
 from memconform.conformance.names import CASES
 from memconform.conformance.step_result import StepResult
@@ -219,4 +220,4 @@ def test_no_step_passes_without_a_response(outcome: StepResult) -> None:
 def test_the_line_of_a_case_is_that_of_its_id() -> None:
     for entry in (catalog()[0], catalog()[-1]):
         lines = (CASES / entry.file).read_text(encoding="utf-8").splitlines()
-        assert lines[case_line(entry) - 1] == f"- id: {entry.base}"
+        assert lines[case_line(entry.file, entry.base, CASES) - 1] == f"- id: {entry.base}"

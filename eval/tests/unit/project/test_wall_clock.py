@@ -221,7 +221,15 @@ def _is_of_tests(path: Path) -> bool:
     return False
 
 
-_SUITES = ("eval/tests", "sdks/py/tests", "sdks/go/cmd", "sdks/go/internal", "sdks/ts/src")
+_SUITES = (
+    "eval/tests",
+    "sdks/py/tests",
+    "sdks/go/client",
+    "sdks/go/cmd",
+    "sdks/go/internal",
+    "sdks/ts/client",
+    "sdks/ts/src",
+)
 
 
 @pytest.mark.parametrize("language", _FINDERS)

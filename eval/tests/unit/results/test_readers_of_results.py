@@ -134,6 +134,7 @@ VERBS = {
     "lme run --json": Verb(_only_named("lme-report@1")),
     "wmb run": Verb(_only_named("wmb-run@1")),
     "conform": Verb(_conform, shown=True),
+    "client": Verb(_conform, shown=True),
     "mutate": Verb(lambda folder: _document(folder, mutation_report("killed")), shown=True),
     "fuzz": Verb(lambda folder: _document(folder, fuzz_report()), shown=True),
     "load": Verb(

@@ -38,6 +38,7 @@ _OTHERS = {
     "conformance/disk.py": "documents that are put under a daemon's state folder",
     "replay/manifest.py": "an empty file that is locked while a replay runs",
     "conformance/mutation/mutant_runner.py": "a mutation, and a copy of sources to be patched",
+    "conformance/clients/broken_clients.py": "a copy of a client, and what is broken in it",
     "conformance/fixture.py": "a document that no brain may reach",
     "cli/spread/execution.py": "an empty file that is locked while a cluster works",
     "cluster/bundle.py": "an archive in memory, of files that workers read",

@@ -1,0 +1,1 @@
+"""Cases that hold an SDK's client to the contract, with a scripted daemon on the other side."""

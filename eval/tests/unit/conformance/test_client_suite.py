@@ -1,0 +1,129 @@
+"""Drivers that fail, hang or never start, and what becomes of the other cases. No process runs."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from memconform.conformance.clients.catalog import ClientVariant, client_catalog
+from memconform.conformance.clients.driver import Driver, DriverError, Hello, Observed
+from memconform.conformance.clients.suite import hold_client
+from memconform.conformance.results import Result, SdkResult
+from memconform.conformance.suite import CaseFinished, SdkFinished
+
+HELLO = Hello(driver="fake 1", protocol=1, claims=["ask", "search", "ingest"])
+ENTRIES = [e for e in client_catalog() if e.base in ("client-answer", "client-no-citation")]
+
+Reaction = Callable[[Observed], None]
+
+
+class _FakeDriver:
+    def __init__(self, react: Reaction) -> None:
+        self._react = react
+
+    async def call(self, command: Mapping[str, Any], observed: Observed) -> None:
+        del command
+        self._react(observed)
+
+
+def _starting(
+    react: Reaction, started: list[int]
+) -> Callable[[], AbstractAsyncContextManager[tuple[Driver, Hello]]]:
+    @asynccontextmanager
+    async def start() -> AsyncIterator[tuple[Driver, Hello]]:
+        started.append(1)
+        yield cast("Driver", _FakeDriver(react)), HELLO
+
+    return start
+
+
+async def _held(
+    start: Callable[[], AbstractAsyncContextManager[tuple[Driver, Hello]]],
+    entries: list[ClientVariant] = ENTRIES,
+) -> tuple[SdkResult, int]:
+    """The results of all cases, and how many were run."""
+    run = 0
+    async for event in hold_client("fake", start, entries):
+        if isinstance(event, SdkFinished):
+            return event.result, run
+        run += isinstance(event, CaseFinished)
+    raise AssertionError("no result")
+
+
+def _fail(observed: Observed) -> None:
+    del observed
+    raise DriverError("the driver of fake ended", code="driver_ended")
+
+
+def _hang(observed: Observed) -> None:
+    observed.ended = "silent"
+
+
+async def test_a_driver_that_answers_no_call_is_given_up_after_three() -> None:
+    """A run of 609 cases took 100 minutes, and half of its checks passed."""
+    started: list[int] = []
+    result, run = await _held(_starting(_hang, started))
+    assert run == len(started) == 3
+    counts = result.counts()
+    assert counts[Result.FAIL] == 6  # no end of the call, and no request
+    assert result.exit_code.name == "DAEMON"
+    causes = {
+        cause.cause for case in result.cases for check in case.checks for cause in check.causes
+    }
+    assert "the driver fails in every case" in causes
+    assert "client.events: no request is sent" in causes
+    passed = {
+        c.id.partition("#")[2] for case in result.cases for c in case.checks if c.result == "pass"
+    }
+    assert passed == {"alive"}
+
+
+async def test_a_driver_that_ends_in_every_case_is_given_up_after_three() -> None:
+    started: list[int] = []
+    result, run = await _held(_starting(_fail, started))
+    assert run == len(started) == 3
+    ended = [c for case in result.cases for c in case.checks if c.result is Result.FAIL]
+    assert [check.id.partition("#")[2] for check in ended] == ["alive"] * 3
+    assert {c.result for c in result.cases[-1].checks} == {"untestable"}
+
+
+async def test_a_driver_that_never_starts_is_not_started_again() -> None:
+    started: list[int] = []
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[tuple[Driver, Hello]]:
+        started.append(1)
+        _fail(Observed())
+        yield cast("Driver", None), HELLO
+
+    result, run = await _held(start)
+    assert (run, len(started)) == (0, 1)
+    assert {c.result for case in result.cases for c in case.checks} == {"untestable"}
+    assert result.exit_code.name == "DAEMON"
+
+
+async def test_a_bug_of_the_harness_loses_one_case_alone() -> None:
+    """A requirement that could not be put into words ended the run."""
+    calls: list[int] = []
+
+    def react(observed: Observed) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise TypeError("bug")
+        observed.ended = "ok"
+
+    result, run = await _held(_starting(react, []))
+    assert run == len(ENTRIES)
+    assert [case.result for case in result.cases].count(Result.ERROR) == 1
+    assert result.exit_code.name == "INTERNAL"
+
+
+@pytest.mark.parametrize("claims", [[], ["search"]])
+async def test_what_is_not_claimed_is_not_run(claims: list[Any]) -> None:
+    @asynccontextmanager
+    async def start() -> AsyncIterator[tuple[Driver, Hello]]:
+        yield cast("Driver", _FakeDriver(_fail)), Hello(driver="x", protocol=1, claims=claims)
+
+    result, _ = await _held(start)
+    assert {c.result for case in result.cases for c in case.checks} == {"not_applicable"}
