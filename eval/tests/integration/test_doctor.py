@@ -17,14 +17,18 @@ _QUESTION = "Who carries the post uphill?"
 def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out
-    steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
+    # The lines of the verdicts begin with the SDK's name.
+    lines = [line.split() for line in ended.out.splitlines()]
+    steps = [word for mark, word, *_ in lines if mark == "ok"]
     assert steps == [
         *("build", "start", "health", "version", "ingest"),
         # In each claimed mode: auto, bm25, semantic, hybrid, conversation.
         *["search"] * 5,
         *("ask", "ask", "list", "error", "delete", "stop"),
+        *["client"] * 3,
     ]
-    assert ended.out.endswith("py: ok\n")
+    assert "\npy: ok\n" in ended.out
+    assert ended.out.endswith("py, client: ok\n")
 
 
 @pytest.mark.parametrize(
