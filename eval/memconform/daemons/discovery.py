@@ -106,6 +106,8 @@ def find_manifest(reference: str, folder: Path) -> Path:
 
 
 def _manifest_file(reference: str, folder: Path) -> Path | None:
+    if reference.startswith("url:"):
+        return None  # Even if it ends with the file of a dialect.
     known = known_sdks(folder)
     if reference in known:
         return known[reference]

@@ -188,7 +188,7 @@ def test_a_case_is_repeated_by_the_line_that_a_finding_shows(
     ended = memconform("client", "replay", check, "--sdk", "py")
     assert ended.code == 0, ended.err
     assert "> POST /v1/brains/brain/ask" in ended.out
-    assert '= end of the call: error {"kind":"cut"' in ended.out
+    assert '= end of the call: error {"kind": "cut"' in ended.out
     assert memconform("client", "explain", check).out.startswith("client-cut[")
     assert memconform("client", "replay", "client-cuts", "--sdk", "py").code == 2
 

@@ -17,7 +17,7 @@ import pytest
 
 from memconform.cli.commands import walk
 from memconform.cli.main import cli
-from tests.conftest import CALL_SECONDS, Ended, processes_of, shell
+from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, processes_of, shell
 from tests.environment_rows import End, Row, blankets, rows
 from tests.integration.answer_bench import write_questions
 from tests.program import PROGRAM, ForkServer
@@ -45,6 +45,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cache info": (),
     "cache prune": ("--older-than", "30d"),
     "ci": ("--step", "doctor", "--output", "ci"),
+    "client explain": ("client-least",),
+    "client list": (),
+    "client replay": ("client-least", "--sdk", str(CHECKOUT / "sdks" / "py")),
+    "client": ("--sdk", str(CHECKOUT / "sdks" / "py"), "--case", "client-least"),
     "conform explain": ("health-means-served",),
     "conform findings": ("{conform}",),
     "conform lint": (),
@@ -277,7 +281,7 @@ def test_each_command_is_called() -> None:
     root = click.Context(cli, info_name="", **cli.context_settings)
     paths = {context.command_path.strip() for context, command in walk(root)}
     leaves = {path for path in paths if not any(other.startswith(f"{path} ") for other in paths)}
-    assert leaves - {""} == COMMANDS.keys() - {"conform", "parity"}
+    assert leaves - {""} == COMMANDS.keys() - {"client", "conform", "parity"}
 
 
 @pytest.mark.parametrize(("row", "name"), _calls())

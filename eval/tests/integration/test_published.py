@@ -32,7 +32,7 @@ def _tables(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_detects_a_figure_that_was_edited_by_hand(workspace: Path) -> None:
-    docs = ("BENCH", "ANSWERS", "REPLAY", "DIALECTS", "SYSTEMS")
+    docs = ("BENCH", "ANSWERS", "REPLAY", "DIALECTS", "SYSTEMS", "CLIENTS")
     for name in ("README.md", "datasets/README.md", *(f"docs/{name}.md" for name in docs)):
         (workspace / name).parent.mkdir(exist_ok=True)
         (workspace / name).write_text((CHECKOUT / name).read_text())
