@@ -9,6 +9,7 @@ from memconform.daemons.build import build_key, ensure_built
 from memconform.daemons.discovery import find_manifest
 from memconform.daemons.environment import BASE, for_daemon, shell_variables
 from memconform.daemons.manifest import Build, Client, Manifest, load_client_manifest
+from memconform.daemons.manifest_runner import fill_placeholders
 from memconform.daemons.sdk_runner import Progress
 from memconform.errors import UsageError
 
@@ -64,13 +65,8 @@ class ClientProgram:
 
     def argv(self) -> list[str]:
         """The command of its driver."""
-        values = {"{build_dir}": str(self._build_dir), "{python}": sys.executable}
-        filled = []
-        for part in self._command:
-            for name, value in values.items():
-                part = part.replace(name, value)  # noqa: PLW2901 - filled in one by one
-            filled.append(part)
-        return filled
+        values = {"build_dir": str(self._build_dir), "python": sys.executable}
+        return [fill_placeholders(part, values) for part in self._command]
 
     def environment(self) -> dict[str, str]:
         """The environment of its driver: what any program needs."""

@@ -287,7 +287,7 @@ class ManifestRunner(SdkRunner):
             "python": sys.executable,
             "upstream": launch.upstream or "",
         }
-        argv = [_fill(part, values) for part in self.serving.argv]
+        argv = [fill_placeholders(part, values) for part in self.serving.argv]
         argv += launch.arguments
         if launch.only_stdout:
             argv = ["sh", "-c", 'exec "$0" "$@" 2>/dev/null', *argv]
@@ -310,9 +310,11 @@ class ManifestRunner(SdkRunner):
             # A stub that replaced a variable the user forgot to set would go unnoticed.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
         env = shell_variables([*BASE, *(NETWORK if self.upstream == "real" else ())])
-        env |= {name: _fill(value, values) for name, value in settings.items()}
+        env |= {name: fill_placeholders(value, values) for name, value in settings.items()}
         self._hide(from_user)
-        env |= from_user | {name: _fill(v, values) for name, v in launch.variables.items()}
+        env |= from_user | {
+            name: fill_placeholders(v, values) for name, v in launch.variables.items()
+        }
         for value in env.values():
             hide_credentials(value)
         return for_daemon(env) | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
@@ -323,7 +325,8 @@ async def _close_and_end(daemon: ManagedDaemon) -> None:
     await daemon.end()
 
 
-def _fill(template: str, values: dict[str, str]) -> str:
+def fill_placeholders(template: str, values: Mapping[str, str]) -> str:
+    """Replace each `{name}` in an argument or a variable by its value."""
     for name, value in values.items():
         template = template.replace(f"{{{name}}}", value)
     return template

@@ -224,6 +224,25 @@ def _has_driver(process: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("client", "--sdk", "url:http://127.0.0.1:1"), "has no sdk.toml"),
+        (("client", "--sdk", "py", "--sdk", "py", "--case", "client-least"), "was given twice"),
+        (("client", "--sdk", "py", "--case", "client-leest"), "no case matches"),
+        (("client", "replay", "client-least", "--sdk", "all"), "replayed to one client"),
+        (("mutate", "--clients", "--sdk", "go"), "omit --sdk"),
+    ],
+)
+def test_what_names_no_client_is_refused(
+    memconform: Callable[..., Ended], args: tuple[str, ...], why: str
+) -> None:
+    """Two clients of one name, of which the first failed, passed with exit code 0."""
+    ended = memconform(*args)
+    assert ended.code in (2, 4)
+    assert why in ended.err
+
+
 def test_an_interrupt_ends_a_run_of_clients(
     workspace: Path, environment: dict[str, str], driver: Callable[..., Path]
 ) -> None:

@@ -72,7 +72,7 @@ class Response(Strict):
 
     status: int = Field(default=200, ge=100, le=599)
     headers: dict[str, str] = Field(default_factory=dict)
-    """In addition to those that the body needs, or in place of them."""
+    """Added to those that the body needs; one of the same name replaces it."""
     to: Call = "ask"
     """The call to which it is the usual success, if there is neither stream, json nor text."""
     stream: list[Item] | None = None
@@ -80,7 +80,7 @@ class Response(Strict):
     json_body: Any = None
     """The body that a stream of bytes makes, for calls that return one."""
     text: str | None = None
-    """A body that is no JSON."""
+    """A body that is not JSON."""
     ends: list[str] = Field(default=["\n"], min_length=1)
     """The ends of lines, in turn."""
     bom: bool = False

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from memconform.conformance.clients.case import Claim, ErrorKind, Wire
 from memconform.conformance.clients.wire import Event
+from memconform.contract.strict_json import reject_constant
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.tasks import finish
 from memconform.errors import DaemonError
@@ -162,7 +163,7 @@ class Driver:
 
     def _take(self, line: bytes, observed: Observed) -> None:
         try:
-            fault = self._report(json.loads(line, parse_constant=_refuse), observed)
+            fault = self._report(json.loads(line, parse_constant=reject_constant), observed)
         except ValidationError as error:
             fault = first_fault(error)
         except (ValueError, RecursionError):
@@ -230,11 +231,6 @@ class Driver:
     def close(self) -> None:
         """Stop watching it."""
         self._ended.cancel()
-
-
-def _refuse(constant: str) -> object:
-    """Refuse NaN and infinity, which are no JSON; raises ValueError."""
-    raise ValueError(constant)
 
 
 async def _write(descriptor: int, data: bytes) -> None:

@@ -1,5 +1,7 @@
 """Drivers that fail, hang or never start, and what becomes of the other cases. No process runs."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
@@ -7,10 +9,11 @@ from typing import Any, cast
 import pytest
 
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
-from memconform.conformance.clients.driver import Driver, DriverError, Hello, Observed
+from memconform.conformance.clients.driver import Driver, DriverError, Failure, Hello, Observed
 from memconform.conformance.clients.suite import hold_client
 from memconform.conformance.results import Result, SdkResult
 from memconform.conformance.suite import CaseFinished, SdkFinished
+from memconform.daemons.process import DaemonProcess
 
 HELLO = Hello(driver="fake 1", protocol=1, claims=["ask", "search", "ingest"])
 ENTRIES = [e for e in client_catalog() if e.base in ("client-answer", "client-no-citation")]
@@ -117,6 +120,104 @@ async def test_a_bug_of_the_harness_loses_one_case_alone() -> None:
     assert run == len(ENTRIES)
     assert [case.result for case in result.cases].count(Result.ERROR) == 1
     assert result.exit_code.name == "INTERNAL"
+
+
+async def test_bugs_of_the_harness_are_not_blamed_on_the_driver() -> None:
+    """After three of them, the other cases said that the driver answers no call."""
+
+    def react(observed: Observed) -> None:
+        del observed
+        raise TypeError("bug")
+
+    result, run = await _held(_starting(react, []))
+    assert run == len(ENTRIES) > 3
+    assert {case.result for case in result.cases} == {Result.ERROR}
+
+
+async def test_a_text_that_is_cut_within_a_pair_of_surrogates_is_reported() -> None:
+    """No file could hold it, and the run was lost."""
+
+    def react(observed: Observed) -> None:
+        observed.events.append(("an\ud83esw", {"text": "\ud83e"}))
+        observed.failure = Failure(kind="protocol", message="bad \ud83e")
+        observed.ended = "error"
+
+    result, _ = await _held(_starting(react, []))
+    assert {case.result for case in result.cases} == {Result.FAIL}
+    assert result.model_dump_json()
+    got = [line for case in result.cases for check in case.checks for line in check.got]
+    assert any("bad \\ud83e" in line for line in got)
+
+
+async def test_a_machine_without_ipv6_loses_one_case_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    start_server = asyncio.start_server
+
+    async def without_ipv6(accept: Any, host: str, *rest: Any, **options: Any) -> asyncio.Server:
+        if host == "::1":
+            raise OSError(99, "Cannot assign requested address")
+        return await start_server(accept, host, *rest, **options)
+
+    monkeypatch.setattr(asyncio, "start_server", without_ipv6)
+    entries = [e for e in client_catalog() if e.id == "client-url-host[[::1],ask]"]
+    result, _ = await _held(_starting(_hang, []), entries)
+    assert [c.result for c in result.cases[0].checks] == ["not_applicable"] * 4
+
+
+class _FakeProcess:
+    """A process of a driver that runs on; its lines are those of the test."""
+
+    async def wait(self) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def tail(self) -> str:
+        return ""
+
+
+def _driver(lines: bytes, *, ends: bool = False) -> Driver:
+    reader = asyncio.StreamReader()
+    reader.feed_data(lines)
+    if ends:
+        reader.feed_eof()
+    commands = os.open(os.devnull, os.O_WRONLY)
+    return Driver("fake", cast("DaemonProcess", _FakeProcess()), reader, commands)
+
+
+COMMAND = {"call": "ask", "deadlineMs": 1000}
+
+
+async def test_a_client_that_yields_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It filled the memory of the machine: 5 GB in 45 seconds."""
+    monkeypatch.setattr("memconform.conformance.clients.driver._MOST_EVENTS", 10)
+    driver, observed = _driver(b'{"id": 1, "event": "answer_delta", "data": {}}\n' * 50), Observed()
+    await driver.call(COMMAND, observed)
+    assert (observed.ended, len(observed.events)) == ("silent", 11)
+    driver.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"ok": null}\n', "it has no id"),
+        (b'{"id": 2, "ok": null}\n', "of another call"),
+        (b'{"id": 1, "ok": NaN}\n', "not JSON"),
+        (b"calling\n", "not JSON"),
+        (b'{"id": 1}\n', "neither an event nor the end"),
+    ],
+)
+async def test_a_line_that_is_not_of_the_protocol_is_refused(line: bytes, why: str) -> None:
+    driver = _driver(line)
+    with pytest.raises(DriverError, match=why):
+        await driver.call(COMMAND, Observed())
+    driver.close()
+
+
+async def test_the_end_of_what_a_driver_writes_is_no_endless_loop() -> None:
+    """A run that was interrupted took all of a core, for ever."""
+    driver = _driver(b"", ends=True)
+    with pytest.raises(DriverError, match="cannot be read any more"):
+        await driver.call(COMMAND, Observed())
+    driver.close()
 
 
 @pytest.mark.parametrize("claims", [[], ["search"]])
