@@ -111,6 +111,13 @@ async def score(
                 if progress.detection is not None:
                     await scorer.drop_build(progress.mutant)
                     yield MutantFinished(progress.result())
+        # Others that run may have taken their time, as eight daemons did on two busy cores.
+        untested = [progress for progress in all_progress if progress.is_untested]
+        async with aclosing(_run_all(1, scorer.run_again, untested, entries)) as finished:
+            async for progress in finished:
+                if progress.detection is not None:
+                    await scorer.drop_build(progress.mutant)
+                    yield MutantFinished(progress.result())
         # Survivors come last: one of them takes as long as hundreds of killed mutants.
         survivors = [progress for progress in all_progress if progress.detection is None]
         async with aclosing(_run_all(daemons, scorer.run_others, survivors, entries)) as finished:
@@ -176,6 +183,15 @@ class MutantProgress:
         ]
         return self.detection is not None
 
+    @property
+    def is_untested(self) -> bool:
+        """Whether no case detected it, and at least one could not be run to its end."""
+        return self.detection is None and bool(self._untested)
+
+    def forget(self) -> None:
+        """Forget why cases were not run to their end: they are run again."""
+        self._untested.clear()
+
     def result(self) -> MutantResult:
         """Return the result, which is final once no more cases are run."""
         if self.detection is not None:
@@ -211,19 +227,27 @@ class _MutantScorer:
             new = [entry for entry in entries if entry.id not in self.baseline]
             if not new:
                 return
+            results: dict[str, CaseResult] = {}
             async with aclosing(self.run("good", Mutation(), new)) as cases:
                 async for case in cases:
-                    failing = [check for check in case.checks if check.result not in _PASSING]
-                    self.baseline[case.case] = "".join(
-                        f"{c.id} does not pass on the unmodified daemon: {' '.join(c.got)}"
-                        for c in failing[:1]
-                    )
-                    self.alarms += [
-                        FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
-                        for c in failing
-                        if self._is_managed or c.result is not Result.UNTESTABLE
-                    ]
+                    results[case.case] = case
                     yield case
+            # One at a time: with eight daemons at once, some limit may be too short for a good one.
+            if failing := [e for e in new if e.id in results and _failing(results[e.id])]:
+                alone = asyncio.Semaphore(1)
+                async with aclosing(self.run("again", Mutation(), failing, slots=alone)) as cases:
+                    async for case in cases:
+                        results[case.case] = case
+            for case in results.values():
+                self.baseline[case.case] = "".join(
+                    f"{c.id} does not pass on the unmodified daemon: {' '.join(c.got)}"
+                    for c in _failing(case)[:1]
+                )
+                self.alarms += [
+                    FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
+                    for c in _failing(case)
+                    if self._is_managed or c.result is not Result.UNTESTABLE
+                ]
             for entry in new:
                 # After its daemon was lost, a case has no result at all.
                 reason = f"{entry.id} could not be run on the unmodified daemon"
@@ -235,6 +259,7 @@ class _MutantScorer:
         mutation: Mutation,
         entries: Sequence[CaseVariant],
         mutant: Mutant | None = None,
+        slots: asyncio.Semaphore | None = None,
     ) -> AsyncGenerator[CaseResult, None]:
         """Run cases; start no more once one of them has detected `mutant`."""
         folder = self._folder / _slug(label)
@@ -245,7 +270,7 @@ class _MutantScorer:
             known=(),
             folder=folder,
             run_id=f"{self._session}-{label}",
-            slots=self._slots,
+            slots=slots or self._slots,
             # Those of the unmodified daemon have been sent; here they would use up `skip` and
             # `times` of a mutation.
             has_controls=mutant is None,
@@ -276,6 +301,11 @@ class _MutantScorer:
         citing = [e for e in entries if progress.mutant.concerns(e)]
         await self._run_cases(progress, citing)
         progress.unfit = [self.baseline[entry.id] for entry in citing if self.baseline[entry.id]]
+
+    async def run_again(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+        """Run them once more, after some could not be run to their end."""
+        progress.forget()
+        await self.run_citing(progress, entries)
 
     async def run_others(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         """Run all other cases; a detection by one of these must be confirmed by a second run.
@@ -342,6 +372,10 @@ class _MutantScorer:
         async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
             async for case in cases:
                 progress.add(case)
+
+
+def _failing(case: CaseResult) -> list[Check]:
+    return [check for check in case.checks if check.result not in _PASSING]
 
 
 def _slug(text: str) -> str:

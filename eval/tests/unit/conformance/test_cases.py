@@ -10,6 +10,7 @@ from memconform.client.recorder import Exchange
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import (
     AwaitStep,
+    Case,
     HttpStep,
     ProcessStep,
     StoreStep,
@@ -17,6 +18,7 @@ from memconform.conformance.case import (
     UntilStep,
 )
 from memconform.conformance.case_files import case_line
+from memconform.conformance.case_runner import time_limit
 from memconform.conformance.catalog import catalog, walk_steps
 from memconform.conformance.expectations import evaluate
 from memconform.conformance.names import CASES
@@ -221,3 +223,23 @@ def test_the_line_of_a_case_is_that_of_its_id() -> None:
     for entry in (catalog()[0], catalog()[-1]):
         lines = (CASES / entry.file).read_text(encoding="utf-8").splitlines()
         assert lines[case_line(entry.file, entry.base, CASES) - 1] == f"- id: {entry.base}"
+
+
+def test_a_case_may_last_as_long_as_its_steps_are_given() -> None:
+    """One that writes 6,144 documents was stopped after 60 s on a busy machine."""
+    step = {"http": "GET /version"}
+    slow = {**step, "timeout_ms": 2_000}
+    steps = [
+        step,
+        slow,
+        {"repeat": [slow, {"await": "a", "within_ms": 500}], "times": 10},
+        {"parallel": [[slow], [slow, slow]], "copies": 100},
+    ]
+    case = {"id": "a", "title": "A", "rules": ["core.health"]}
+    assert time_limit(Case.model_validate({**case, "steps": [step]})) == 60
+    assert time_limit(Case.model_validate({**case, "steps": steps})) == 60 + 2 + 25 + 4
+
+
+def test_every_case_has_a_time_limit_that_stops_a_hang() -> None:
+    longest = max(catalog(), key=lambda entry: time_limit(entry.case))
+    assert time_limit(longest.case) <= 600, longest.id
