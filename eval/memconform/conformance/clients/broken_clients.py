@@ -3,9 +3,10 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from memconform.conformance.clients.catalog import ClientVariant
@@ -73,19 +74,28 @@ async def score_clients(
         jobs: how many clients are tested at a time.
     """
     yield ScoringStarted(len(entries))
-    alarms: list[FalseAlarm] = []
-    healthy = hold_client(
-        program.name, lambda: _start(program, program.folder, folder), entries, drivers=jobs
-    )
-    async with aclosing(healthy):
-        async for event in healthy:
-            if isinstance(event, CaseFinished):
-                alarms += [
-                    FalseAlarm(check=check.id, result=check.result, got=check.got)
-                    for check in event.run.result.checks
-                    if check.result not in _PASSING
-                ]
-                yield BaselineCaseFinished()
+    alarms: dict[str, list[FalseAlarm]] = {}
+
+    async def hold(entries: Sequence[ClientVariant], drivers: int) -> AsyncIterator[None]:
+        healthy = hold_client(
+            program.name, lambda: _start(program, program.folder, folder), entries, drivers=drivers
+        )
+        async with aclosing(healthy):
+            async for event in healthy:
+                if isinstance(event, CaseFinished):
+                    alarms[event.run.result.case] = [
+                        FalseAlarm(check=check.id, result=check.result, got=check.got)
+                        for check in event.run.result.checks
+                        if check.result not in _PASSING
+                    ]
+                    yield
+
+    async for _ in hold(entries, jobs):
+        yield BaselineCaseFinished()
+    # One at a time: beside other drivers, some limit may be too short for a good client.
+    async for _ in hold([entry for entry in entries if alarms.get(entry.id)], 1):
+        pass
+    repeated = tuple(chain.from_iterable(alarms.values()))
     slots = asyncio.Semaphore(jobs)
 
     async def test(mutant: Mutant) -> MutantResult:
@@ -100,7 +110,7 @@ async def score_clients(
         for unfinished in tasks:
             unfinished.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    yield ScoringFinished(tuple(alarms), len(entries))
+    yield ScoringFinished(repeated, len(entries))
 
 
 async def _test(

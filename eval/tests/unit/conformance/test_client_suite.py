@@ -4,16 +4,27 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from memconform.conformance.case_runner import CaseRun
+from memconform.conformance.clients import broken_clients
+from memconform.conformance.clients.broken_clients import score_clients
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, DriverError, Failure, Hello, Observed
 from memconform.conformance.clients.suite import hold_client
-from memconform.conformance.results import Result, SdkResult
+from memconform.conformance.mutation.score import (
+    BaselineCaseFinished,
+    ScoringFinished,
+    ScoringStarted,
+)
+from memconform.conformance.results import CaseResult, Check, Result, SdkResult
 from memconform.conformance.suite import CaseFinished, SdkFinished
+from memconform.daemons.client_program import ClientProgram
 from memconform.daemons.process import DaemonProcess
+from tests.conftest import CHECKOUT
 
 HELLO = Hello(driver="fake 1", protocol=1, claims=["ask", "search", "ingest"])
 ENTRIES = [e for e in client_catalog() if e.base in ("client-answer", "client-no-citation")]
@@ -228,3 +239,34 @@ async def test_what_is_not_claimed_is_not_run(claims: list[Any]) -> None:
 
     result, _ = await _held(start)
     assert {c.result for case in result.cases for c in case.checks} == {"not_applicable"}
+
+
+@pytest.mark.parametrize(("failures", "alarms"), [(0, []), (1, []), (2, [f"{ENTRIES[0].id}#wire"])])
+async def test_a_busy_machine_makes_no_false_alarm_of_a_good_client(
+    failures: int, alarms: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drivers_at_once = []
+
+    async def hold(
+        name: str, start: object, entries: list[ClientVariant], *, drivers: int
+    ) -> AsyncIterator[CaseFinished]:
+        del start
+        drivers_at_once.append(drivers)
+        for entry in entries:
+            fails = len(drivers_at_once) <= failures and entry is ENTRIES[0]
+            result = Result.FAIL if fails else Result.PASS
+            check = Check(id=f"{entry.id}#wire", result=result, level="must", rules=[])
+            case = CaseResult(case=entry.id, title="", checks=[check])
+            yield CaseFinished(name, CaseRun(case, []))
+
+    monkeypatch.setattr(broken_clients, "hold_client", hold)
+    program = ClientProgram("py", CHECKOUT)
+    events = [e async for e in score_clients(program, [], ENTRIES, folder=tmp_path, jobs=3)]
+    assert [type(event) for event in events[:-1]] == [
+        ScoringStarted,
+        *[BaselineCaseFinished] * len(ENTRIES),
+    ]
+    last = events[-1]
+    assert isinstance(last, ScoringFinished)
+    assert [alarm.check for alarm in last.alarms] == alarms
+    assert drivers_at_once == [3, 1]
