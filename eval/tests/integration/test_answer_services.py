@@ -41,8 +41,7 @@ def _answers(
     ("suite", "limit"),
     [
         ("longmemeval", ("--limit", "50")),
-        ("locomo", ("--limit", "50")),
-        # The same with the other 149 questions, which takes almost a minute.
+        # One conversation, 199 questions, which takes more than a minute.
         pytest.param("locomo", (), id="locomo-whole", marks=pytest.mark.slow),
     ],
 )

@@ -104,8 +104,15 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
 WITHOUT_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if not entry.is_disruptive))
 
 
+WITH_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if entry.is_disruptive))
+
+
 def _third(number: int) -> list[str]:
-    return [part for base in WITHOUT_RESTARTS[number::3] for part in ("--case", base)]
+    return _selected(WITHOUT_RESTARTS[number::3])
+
+
+def _selected(bases: Sequence[str]) -> list[str]:
+    return [part for base in bases for part in ("--case", base)]
 
 
 @pytest.mark.timeout(1_500)  # 200 s alone; 1,000 s were seen beside other load
@@ -118,7 +125,12 @@ def _third(number: int) -> list[str]:
             id="auth",
             marks=[pytest.mark.sampled, pytest.mark.capability("conform")],
         ),
-        pytest.param(("go",), (), id="go", marks=pytest.mark.exhaustive),
+        pytest.param(
+            ("go",),
+            [*_third(2), *_selected(WITH_RESTARTS)],
+            id="go, a third and all restarts",
+            marks=pytest.mark.exhaustive,
+        ),
         pytest.param(("ts",), _third(0), id="ts, a third", marks=pytest.mark.exhaustive),
         pytest.param(("py",), _third(1), id="py, a third", marks=pytest.mark.exhaustive),
         pytest.param(SDKS, (), id="all", marks=pytest.mark.slow),

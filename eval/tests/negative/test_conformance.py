@@ -28,7 +28,7 @@ pytestmark = [
 
 _QUICK = 40
 """Every test run takes one mutant in this many, and the first of each kind of mutation."""
-_EXHAUSTIVE = 4
+_EXHAUSTIVE = 8
 """CI takes one in this many, and the night the others: all of them take 265 s of CPU."""
 
 
