@@ -256,6 +256,26 @@ def test_an_interrupt_ends_a_run_of_clients(
     assert process.returncode == 130
 
 
+@pytest.mark.parametrize(
+    ("client", "found"),
+    [
+        pytest.param("anthropic-python", "client-bom-text", marks=pytest.mark.slow),
+        pytest.param("httpx-sse", "client-bom", marks=pytest.mark.slow),
+        ("openai-python", "client-bom-text"),
+    ],
+)
+def test_a_public_client_does_what_is_published_of_it(
+    client: str, found: str, memconform: Callable[..., Ended]
+) -> None:
+    """It reads an answer, and misses the event behind a byte order mark (docs/CLIENTS.md)."""
+    chosen = ("--case", "client-answer", "--case", found)
+    ended = memconform("client", "--sdk", CHECKOUT / "sdks" / "clients" / client, *chosen)
+    assert ended.code == 1, ended.err
+    [result] = _report(ended).sdks
+    bases = {case.case.partition("[")[0]: case.result for case in result.cases}
+    assert bases == {"client-answer": "pass", found: "fail"}
+
+
 def test_broken_clients_are_found(memconform: Callable[..., Ended]) -> None:
     sample = ("--sample", "12", "--json", "report.json")
     ended = memconform("mutate", "--clients", *sample, timeout=10 * WAIT_SECONDS)

@@ -14,7 +14,7 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.sdks import ALL, every_sdk, require_distinct_names
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, Hello, running_driver
-from memconform.conformance.clients.suite import hold_client
+from memconform.conformance.clients.suite import conform_client
 from memconform.conformance.findings import findings
 from memconform.conformance.known_failures import (
     KnownFailure,
@@ -174,7 +174,7 @@ async def _run(
     """Check one client after the other, because their timing is part of what is checked."""
     bodies = BodyFiles(run.path)
     for program in programs:
-        events = hold_client(
+        events = conform_client(
             program.name,
             lambda program=program: start_driver(program, run),  # type: ignore[misc]
             chosen.own,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memconform.conformance.clients.catalog import ClientVariant
 from memconform.conformance.clients.driver import Driver, Hello, running_driver
-from memconform.conformance.clients.suite import hold_client
+from memconform.conformance.clients.suite import conform_client
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_table import mutants_of_table
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult
@@ -76,8 +76,8 @@ async def score_clients(
     yield ScoringStarted(len(entries))
     alarms: dict[str, list[FalseAlarm]] = {}
 
-    async def hold(entries: Sequence[ClientVariant], drivers: int) -> AsyncIterator[None]:
-        healthy = hold_client(
+    async def conform_good(entries: Sequence[ClientVariant], drivers: int) -> AsyncIterator[None]:
+        healthy = conform_client(
             program.name, lambda: _start(program, program.folder, folder), entries, drivers=drivers
         )
         async with aclosing(healthy):
@@ -90,10 +90,10 @@ async def score_clients(
                     ]
                     yield
 
-    async for _ in hold(entries, jobs):
+    async for _ in conform_good(entries, jobs):
         yield BaselineCaseFinished()
     # One at a time: beside other drivers, some limit may be too short for a good client.
-    async for _ in hold([entry for entry in entries if alarms.get(entry.id)], 1):
+    async for _ in conform_good([entry for entry in entries if alarms.get(entry.id)], 1):
         pass
     repeated = tuple(chain.from_iterable(alarms.values()))
     slots = asyncio.Semaphore(jobs)
@@ -121,7 +121,7 @@ async def _test(
     # The cases of its rule first: most broken clients need no others.
     ordered = sorted(entries, key=lambda entry: mutant.rule not in entry.case.rules)
     cases, found, lost = 0, None, 0
-    events = hold_client(
+    events = conform_client(
         program.name, lambda: _start(program, folder, folder), ordered, stop=_has_found
     )
     async with aclosing(events):

@@ -39,7 +39,7 @@ class _Queue:
     """Why no further driver is started."""
 
 
-async def hold_client(
+async def conform_client(
     name: str,
     start: StartDriver,
     entries: Sequence[ClientVariant],

@@ -14,7 +14,7 @@ from memconform.conformance.clients import broken_clients
 from memconform.conformance.clients.broken_clients import score_clients
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, DriverError, Failure, Hello, Observed
-from memconform.conformance.clients.suite import hold_client
+from memconform.conformance.clients.suite import conform_client
 from memconform.conformance.mutation.score import (
     BaselineCaseFinished,
     ScoringFinished,
@@ -58,7 +58,7 @@ async def _held(
 ) -> tuple[SdkResult, int]:
     """The results of all cases, and how many were run."""
     run = 0
-    async for event in hold_client("fake", start, entries):
+    async for event in conform_client("fake", start, entries):
         if isinstance(event, SdkFinished):
             return event.result, run
         run += isinstance(event, CaseFinished)
@@ -259,7 +259,7 @@ async def test_a_busy_machine_makes_no_false_alarm_of_a_good_client(
             case = CaseResult(case=entry.id, title="", checks=[check])
             yield CaseFinished(name, CaseRun(case, []))
 
-    monkeypatch.setattr(broken_clients, "hold_client", hold)
+    monkeypatch.setattr(broken_clients, "conform_client", hold)
     program = ClientProgram("py", CHECKOUT)
     events = [e async for e in score_clients(program, [], ENTRIES, folder=tmp_path, jobs=3)]
     assert [type(event) for event in events[:-1]] == [
