@@ -53,7 +53,7 @@ from memconform.upstream.script import Script
 _log = Logger()
 
 _CASE_SECONDS = 60.0
-"""Time limit for a whole case, besides what its steps are given by name."""
+"""Time limit for a whole case, besides its waits and the requests that it gives a limit."""
 
 _CONTROL_SECONDS = 10.0
 """Time limit for a control, as long as that of the case's own requests."""
@@ -75,16 +75,17 @@ def time_limit(case: Case) -> float:
     """Return the time limit of a whole case, in seconds.
 
     A case that writes 6,144 documents took 67 s on a busy machine, each step within its own limit.
+    Waits in vain end before their case, so that a daemon that loses changes fails its checks.
     """
     return _CASE_SECONDS + sum(map(_own_limit_ms, (*case.setup, *case.steps))) / 1e3
 
 
 def _own_limit_ms(step: Step) -> float:
-    """Return how long the case file lets a step and its nested ones take."""
+    """Return how long a step and its nested ones may wait, or are allowed to take."""
     match step:
         case HttpStep() | StreamStep() | RawStep() if "timeout_ms" in step.model_fields_set:
             return step.timeout_ms
-        case AwaitStep() | ProcessStep() | UntilStep() if "within_ms" in step.model_fields_set:
+        case AwaitStep() | ProcessStep() | UntilStep():
             return step.within_ms
         case RepeatStep():
             return step.times * sum(map(_own_limit_ms, step.repeat))
