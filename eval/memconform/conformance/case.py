@@ -22,6 +22,9 @@ Level = Literal["must", "should", "may"]
 Server = Literal["daemon", "second", "upstream"]
 Milliseconds = Annotated[float, Field(gt=0, le=60_000)]
 
+CASE_SECONDS = 60.0
+"""How long a case may take besides its waits; the longest wait, for a ping, is 26 s."""
+
 _SUBJECTS = (
     "status", "statuses", "problem", "header", "event", "events", "is", "text", "body", "fold",
     "ids", "ended", "took_ms", "any_of",
@@ -129,6 +132,11 @@ class BaseStep(Strict):
     capture: dict[Variable, Pointer] = Field(default_factory=dict)
     """Variables for later steps, as JSON pointers into the body."""
 
+    @property
+    def limit_ms(self) -> float:
+        """How long it may wait, or the limit that its file gives to its request; 0 for others."""
+        return 0
+
 
 class RequestStep(BaseStep):
     """What all steps that send an HTTP request have in common."""
@@ -140,6 +148,10 @@ class RequestStep(BaseStep):
     base64: str | None = None
     size: Size | None = None
     timeout_ms: Milliseconds = 10_000
+
+    @property
+    def limit_ms(self) -> float:
+        return self.timeout_ms if "timeout_ms" in self.model_fields_set else 0
 
     @model_validator(mode="after")
     def _require_one_body(self) -> Self:
@@ -172,6 +184,10 @@ class AwaitStep(BaseStep):
     count: int = Field(default=1, ge=1)
     within_ms: Milliseconds = 10_000
 
+    @property
+    def limit_ms(self) -> float:
+        return self.within_ms
+
 
 class CloseStep(BaseStep):
     """Close a stream before its end, like a client that disconnects."""
@@ -191,6 +207,10 @@ class RawStep(BaseStep):
     end: Literal["keep", "half", "abort"] = "keep"
     """After the last piece, keep the connection open, close the sending half, or reset it."""
     timeout_ms: Milliseconds = 10_000
+
+    @property
+    def limit_ms(self) -> float:
+        return self.timeout_ms if "timeout_ms" in self.model_fields_set else 0
 
 
 class StoreStep(BaseStep):
@@ -239,6 +259,10 @@ class ProcessStep(BaseStep):
     """For a start or restart: the address has no host, as in `--addr :8080`."""
     within_ms: Milliseconds = 10_000
 
+    @property
+    def limit_ms(self) -> float:
+        return self.within_ms
+
 
 class PauseStep(BaseStep):
     """Do nothing for a while."""
@@ -248,6 +272,10 @@ class PauseStep(BaseStep):
     share: float = Field(default=1, gt=0, le=10)
     """What is multiplied by them."""
 
+    @property
+    def limit_ms(self) -> float:
+        return 0 if isinstance(self.pause, str) else self.pause * self.share
+
 
 class UntilStep(BaseStep):
     """Repeat steps until all their expectations hold, or the time is up."""
@@ -256,6 +284,10 @@ class UntilStep(BaseStep):
     within_ms: Milliseconds = 10_000
     every_ms: Milliseconds = 50
 
+    @property
+    def limit_ms(self) -> float:
+        return self.within_ms
+
 
 class RepeatStep(BaseStep):
     """Run steps several times; `${index}` counts from 0."""
@@ -263,12 +295,20 @@ class RepeatStep(BaseStep):
     repeat: list["Step"] = Field(min_length=1)
     times: int = Field(ge=1, le=10_000)
 
+    @property
+    def limit_ms(self) -> float:
+        return self.times * sum(step.limit_ms for step in self.repeat)
+
 
 class ParallelStep(BaseStep):
     """Run branches concurrently, each in `copies` copies; `${index}` is the copy's number."""
 
     parallel: list[list["Step"]] = Field(min_length=1)
     copies: int = Field(default=1, ge=1, le=1_000)
+
+    @property
+    def limit_ms(self) -> float:
+        return max(sum(step.limit_ms for step in branch) for branch in self.parallel)
 
 
 STEPS: dict[str, type[BaseStep]] = {
@@ -361,6 +401,14 @@ class Case(Strict):
     setup: list[Step] = Field(default_factory=list)
     steps: list[Step] = Field(min_length=1)
     teardown: list[Step] = Field(default_factory=list)
+
+    @property
+    def limit_s(self) -> float:
+        """Its time limit in seconds.
+
+        One that writes 6,144 documents took 67 s on a busy machine, each step within its own limit.
+        """
+        return CASE_SECONDS + sum(step.limit_ms for step in (*self.setup, *self.steps)) / 1e3
 
     @model_validator(mode="after")
     def _require_consistent_upstream(self) -> Self:

@@ -7,19 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from memconform.conformance.case import (
-    AwaitStep,
-    Case,
-    HttpStep,
-    ParallelStep,
-    ProcessStep,
-    RawStep,
-    RepeatStep,
-    Server,
-    Step,
-    StreamStep,
-    UntilStep,
-)
+from memconform.conformance.case import Server
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import exit_cause, start_cause
@@ -52,9 +40,6 @@ from memconform.upstream.script import Script
 
 _log = Logger()
 
-_CASE_SECONDS = 60.0
-"""Time limit for a whole case, besides its waits and the requests that it gives a limit."""
-
 _CONTROL_SECONDS = 10.0
 """Time limit for a control, as long as that of the case's own requests."""
 
@@ -69,30 +54,6 @@ class CaseRun:
     """Whether the daemon did not even answer the setup request in time."""
     unanswered: bool = False
     """Whether it left any request without an answer."""
-
-
-def time_limit(case: Case) -> float:
-    """Return the time limit of a whole case, in seconds.
-
-    A case that writes 6,144 documents took 67 s on a busy machine, each step within its own limit.
-    Waits in vain end before their case, so that a daemon that loses changes fails its checks.
-    """
-    return _CASE_SECONDS + sum(map(_own_limit_ms, (*case.setup, *case.steps))) / 1e3
-
-
-def _own_limit_ms(step: Step) -> float:
-    """Return how long a step and its nested ones may wait, or are allowed to take."""
-    match step:
-        case HttpStep() | StreamStep() | RawStep() if "timeout_ms" in step.model_fields_set:
-            return step.timeout_ms
-        case AwaitStep() | ProcessStep() | UntilStep():
-            return step.within_ms
-        case RepeatStep():
-            return step.times * sum(map(_own_limit_ms, step.repeat))
-        case ParallelStep():
-            return max(sum(map(_own_limit_ms, branch)) for branch in step.parallel)
-        case _:
-            return 0
 
 
 def check_ids(entry: CaseVariant) -> list[str]:
@@ -142,7 +103,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     results, stop = CheckResults(), None
     started = time.perf_counter()
     try:
-        async with asyncio.timeout(time_limit(entry.case)):
+        async with asyncio.timeout(entry.case.limit_s):
             await _run_steps(entry, context, results)
     except DialectError as error:
         stop = _Stop(error.message, "", is_inapplicable=True)
@@ -171,7 +132,7 @@ def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
     """Say why a case ended early."""
     match error:
         case TimeoutError():
-            why = f"the case took longer than {time_limit(entry.case):g} s"
+            why = f"the case took longer than {entry.case.limit_s:g} s"
             return _Stop(why, "the case takes too long")
         case StoppedError():
             return _Stop(str(error), error.cause, error.outcome)

@@ -157,8 +157,9 @@ DAEMONS: dict[str, tuple[Degeneracy, dict[str, int]]] = {
 """Each daemon, and how many variants of which cases pass on it."""
 
 _IN_CI = "acknowledges all, stores nothing"
-"""Each takes 45 s of CPU, so that CI runs one of them, on a quarter of the cases. The others, which
-differ from it in what they refuse, or in how much they do, run by night and in `make bench`."""
+"""A daemon takes 45 s of CPU with all cases. CI runs this one, on a quarter of them; all daemons,
+which differ in what they refuse or in how much they do, run on all cases by night and in
+`make bench`."""
 
 _BUSY = "alive-idle-connections"
 """Its 200 connections, served by the event loop that opens them, may time out."""

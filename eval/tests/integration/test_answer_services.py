@@ -41,15 +41,15 @@ def _answers(
     ("suite", "limit"),
     [
         ("longmemeval", ("--limit", "50")),
-        # One conversation, 199 questions, which takes more than a minute.
+        # Takes more than a minute.
         pytest.param("locomo", (), id="locomo-whole", marks=pytest.mark.slow),
     ],
 )
 def test_the_public_files_get_equal_figures_from_each_vendors_client(
     memconform: Call, workspace: Path, service: Service, suite: str, limit: tuple[str, ...]
 ) -> None:
-    """Fifty questions of LongMemEval, or of one conversation of LoCoMo, without the arm whose
-    prompts take longest.
+    """Fifty questions of LongMemEval, or all 199 of one conversation of LoCoMo, without the arm
+    whose prompts take longest.
 
     The scripted service reads and judges by the same rules as `fake`, so that a prompt that a
     client changes, a reply that it loses or a format that it reads differently changes a figure.

@@ -99,11 +99,10 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
     )
 
 
-# All cases take 240 s of CPU on ts or py, of which 150 are starts in the cases that restart it.
-# What a kill or a restart leaves is tested by test_kills and test_hostile_state for each SDK, too.
+# All cases take 240 s of CPU on ts or py, of which 150 are starts in the cases that restart it. In
+# CI these run on go, and each of the others on one daemon; by night, all on all. What a kill or a
+# restart leaves is tested by test_kills and test_hostile_state for each SDK, too.
 WITHOUT_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if not entry.is_disruptive))
-
-
 WITH_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if entry.is_disruptive))
 
 
@@ -115,7 +114,7 @@ def _selected(bases: Sequence[str]) -> list[str]:
     return [part for base in bases for part in ("--case", base)]
 
 
-@pytest.mark.timeout(1_500)  # 200 s alone; 1,000 s were seen beside other load
+@pytest.mark.timeout(1_500)  # all on all take 200 s alone; 1,000 s were seen beside other load
 @pytest.mark.parametrize(
     ("sdks", "cases"),
     [

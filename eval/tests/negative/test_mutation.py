@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ import httpx
 import jsonschema
 import pytest
 
-from memconform.conformance.case_runner import CaseRun, skipped_case
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant_table import TABLE, mutants
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
-from memconform.conformance.results import Result, SdkResult
-from memconform.conformance.suite import CaseFinished, SdkFinished, conform
+from memconform.conformance.results import SdkResult
+from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
 from tests.conftest import CHECKOUT, Ended
 
@@ -111,40 +109,6 @@ def test_unfinished_cases_of_a_lost_daemon_do_not_count_as_survival(
     assert "could not be run" in finished.result.got[0]
     assert isinstance(last, ScoringFinished)
     assert last.alarms[0].got == ["it was lost"]
-
-
-def test_a_busy_machine_makes_neither_an_alarm_nor_an_untestable_mutant(
-    monkeypatch: pytest.MonkeyPatch, cache: Path, tmp_path: Path
-) -> None:
-    del cache
-    selected = [m for m in mutants() if m.id == "version-contract"]
-    entries = [entry for entry in catalog() if entry.base == "version"]
-    slow = skipped_case(entries[0], Result.UNTESTABLE, "the case took longer than 60 s")
-    late: set[str] = set()
-
-    async def conform_late(*args: Any, **options: Any) -> AsyncIterator[object]:
-        label = options["folder"].name
-        async for event in conform(*args, **options):
-            if isinstance(event, CaseFinished) and label not in late and label != "again":
-                late.add(label)
-                yield replace(event, run=CaseRun(slow, []))
-            else:
-                yield event
-
-    monkeypatch.setattr("memconform.conformance.mutation.score.conform", conform_late)
-
-    async def scored() -> list[object]:
-        runs = score(
-            lambda: find_runner("py", CHECKOUT), selected, entries, folder=tmp_path, daemons=2
-        )
-        return [event async for event in runs]
-
-    *_, finished, last = asyncio.run(scored())
-    assert late == {"good", "version-contract-0"}
-    assert isinstance(finished, MutantFinished)
-    assert finished.result.fate is Fate.KILLED, finished
-    assert isinstance(last, ScoringFinished)
-    assert last.alarms == ()
 
 
 def test_a_failing_unmodified_daemon_is_a_false_alarm(

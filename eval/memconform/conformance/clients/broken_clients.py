@@ -3,10 +3,9 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from functools import cache
-from itertools import chain
+from functools import cache, partial
 from pathlib import Path
 
 from memconform.conformance.clients.catalog import ClientVariant
@@ -22,7 +21,7 @@ from memconform.conformance.mutation.score import (
     ScoringFinished,
     ScoringStarted,
 )
-from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.results import CaseResult, Check, Result, SdkResult
 from memconform.conformance.suite import CaseFinished, SdkFinished
 from memconform.daemons.client_program import ClientProgram
 from memconform.errors import UsageError
@@ -74,28 +73,25 @@ async def score_clients(
         jobs: how many clients are tested at a time.
     """
     yield ScoringStarted(len(entries))
-    alarms: dict[str, list[FalseAlarm]] = {}
 
-    async def conform_good(entries: Sequence[ClientVariant], drivers: int) -> AsyncIterator[None]:
-        healthy = conform_client(
-            program.name, lambda: _start(program, program.folder, folder), entries, drivers=drivers
-        )
-        async with aclosing(healthy):
-            async for event in healthy:
-                if isinstance(event, CaseFinished):
-                    alarms[event.run.result.case] = [
-                        FalseAlarm(check=check.id, result=check.result, got=check.got)
-                        for check in event.run.result.checks
-                        if check.result not in _PASSING
-                    ]
-                    yield
+    def run_good(
+        entries: Sequence[ClientVariant], drivers: int
+    ) -> AsyncGenerator[CaseFinished | SdkFinished, None]:
+        start = partial(_start, program, program.folder, folder)
+        return conform_client(program.name, start, entries, drivers=drivers)
 
-    async for _ in conform_good(entries, jobs):
-        yield BaselineCaseFinished()
-    # One at a time: beside other drivers, some limit may be too short for a good client.
-    async for _ in conform_good([entry for entry in entries if alarms.get(entry.id)], 1):
-        pass
-    repeated = tuple(chain.from_iterable(alarms.values()))
+    failing: dict[str, CaseResult] = {}
+    async with aclosing(run_good(entries, jobs)) as events:
+        async for event in events:
+            if isinstance(event, SdkFinished):
+                failing = _failing(event.result)
+            else:
+                yield BaselineCaseFinished()
+    if failing:
+        # One at a time: beside other drivers, a good client may exceed a limit.
+        again = [entry for entry in entries if entry.id in failing]
+        still = _failing(await _result(run_good(again, 1)))
+        failing = {case: failing[case] for case in failing if case in still}
     slots = asyncio.Semaphore(jobs)
 
     async def test(mutant: Mutant) -> MutantResult:
@@ -103,14 +99,43 @@ async def score_clients(
             return await _test(program, mutant, entries, folder / mutant.id)
 
     tasks = [asyncio.create_task(test(mutant)) for mutant in mutants]
+    untested: set[str] = set()
     try:
         for task in asyncio.as_completed(tasks):
-            yield MutantFinished(await task)
+            result = await task
+            if result.fate is Fate.UNTESTABLE:
+                untested.add(result.id)
+            else:
+                yield MutantFinished(result)
     finally:
         for unfinished in tasks:
             unfinished.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    yield ScoringFinished(repeated, len(entries))
+    for mutant in mutants:
+        if mutant.id in untested:
+            yield MutantFinished(await test(mutant))
+    alarms = (
+        FalseAlarm(check=check.id, result=check.result, got=check.got)
+        for case in failing.values()
+        for check in case.checks
+        if check.result not in _PASSING
+    )
+    yield ScoringFinished(tuple(alarms), len(entries))
+
+
+async def _result(events: AsyncGenerator[CaseFinished | SdkFinished, None]) -> SdkResult:
+    async with aclosing(events):
+        [result] = [e.result async for e in events if isinstance(e, SdkFinished)]
+        return result
+
+
+def _failing(result: SdkResult) -> dict[str, CaseResult]:
+    """The cases that do not pass, those that were never run included."""
+    return {
+        case.case: case
+        for case in result.cases
+        if any(check.result not in _PASSING for check in case.checks)
+    }
 
 
 async def _test(

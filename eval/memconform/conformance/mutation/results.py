@@ -42,7 +42,7 @@ class MutantResult(Record):
 
 
 class FalseAlarm(Record):
-    """A check that fails on the unmodified daemon; its case is not run against mutants."""
+    """A check that fails on the unmodified daemon, twice; its case is not run against mutants."""
 
     check: str
     result: str

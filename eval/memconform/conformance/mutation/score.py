@@ -15,9 +15,10 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.daemon_pool import DaemonPool
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_progress import MutantProgress, detecting_check
 from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutation import Mutation
-from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
+from memconform.conformance.mutation.results import FalseAlarm, MutantResult
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
 from memconform.daemons.sdk_runner import SdkRunner
@@ -102,26 +103,26 @@ async def score(
         async for _ in cases:
             yield BaselineCaseFinished()
 
-    all_progress = [MutantProgress(mutant) for mutant in mutants]
+    all_progress, survivors = [MutantProgress(mutant) for mutant in mutants], []
     try:
         async with aclosing(
-            _run_all(daemons, scorer.run_citing, all_progress, entries)
-        ) as finished:
-            async for progress in finished:
-                if progress.detection is not None:
-                    await scorer.drop_build(progress.mutant)
-                    yield MutantFinished(progress.result())
-        # Others that run may have taken their time, as eight daemons did on two busy cores.
-        untested = [progress for progress in all_progress if progress.is_untested]
-        async with aclosing(_run_all(1, scorer.run_again, untested, entries)) as finished:
-            async for progress in finished:
-                if progress.detection is not None:
+            _run_settled(daemons, scorer, scorer.run_citing, all_progress, entries)
+        ) as settled:
+            async for progress in settled:
+                if progress.detection is None:
+                    survivors.append(progress)
+                else:
                     await scorer.drop_build(progress.mutant)
                     yield MutantFinished(progress.result())
         # Survivors come last: one of them takes as long as hundreds of killed mutants.
-        survivors = [progress for progress in all_progress if progress.detection is None]
-        async with aclosing(_run_all(daemons, scorer.run_others, survivors, entries)) as finished:
-            async for progress in finished:
+        if any(progress.mutant.finder is None for progress in survivors):
+            async with aclosing(scorer.run_baseline(entries)) as cases:
+                async for _ in cases:
+                    pass
+        async with aclosing(
+            _run_settled(daemons, scorer, scorer.run_others, survivors, entries)
+        ) as settled:
+            async for progress in settled:
                 await scorer.drop_build(progress.mutant)
                 yield MutantFinished(progress.result())
     finally:
@@ -130,16 +131,40 @@ async def score(
     yield ScoringFinished(tuple(alarms), len(scorer.baseline))
 
 
+_Run = Callable[[MutantProgress, Sequence[CaseVariant]], Awaitable[None]]
+
+
+async def _run_settled(
+    daemons: int,
+    scorer: "_MutantScorer",
+    run: _Run,
+    all_progress: Sequence[MutantProgress],
+    entries: Sequence[CaseVariant],
+) -> AsyncGenerator[MutantProgress, None]:
+    """Run each mutant, and yield them as they finish; cases that were cut short are repeated alone.
+
+    Mutants that ran beside them may have used up their time, as eight daemons did on two cores.
+    """
+    async with aclosing(_run_all(daemons, run, all_progress, entries)) as finished:
+        async for progress in finished:
+            if not progress.untested:
+                yield progress
+    untested = [progress for progress in all_progress if progress.untested]
+    async with aclosing(_run_all(1, scorer.run_untested, untested, entries)) as finished:
+        async for progress in finished:
+            yield progress
+
+
 async def _run_all(
     limit: int,
-    run: Callable[["MutantProgress", Sequence[CaseVariant]], Awaitable[None]],
-    all_progress: Sequence["MutantProgress"],
+    run: _Run,
+    all_progress: Sequence[MutantProgress],
     entries: Sequence[CaseVariant],
-) -> AsyncGenerator["MutantProgress", None]:
+) -> AsyncGenerator[MutantProgress, None]:
     """Run each mutant, at most `limit` at once, and yield them as they finish."""
     slots = asyncio.Semaphore(limit)
 
-    async def run_one(progress: "MutantProgress") -> "MutantProgress":
+    async def run_one(progress: MutantProgress) -> MutantProgress:
         async with slots:
             await run(progress, entries)
         return progress
@@ -154,55 +179,6 @@ async def _run_all(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class MutantProgress:
-    """The results so far of the cases that were run against a mutant."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self.mutant = mutant
-        self.detection: Check | None = None
-        """The check that detected the mutant."""
-        self.took_s = 0.0
-        self.unfit: list[str] = []
-        """Why cases citing its rule cannot be used: they do not pass on the unmodified daemon."""
-        self._cases = 0
-        self._untested: list[str] = []
-
-    @property
-    def detecting_case(self) -> str:
-        """Id of the case that detected it; empty if none did."""
-        return self.detection.id.partition("#")[0] if self.detection is not None else ""
-
-    def add(self, case: CaseResult) -> bool:
-        """Record the result of a case; return whether the mutant is detected now."""
-        self._cases += 1
-        self.detection = self.detection or detecting_check(self.mutant, case)
-        self._untested += [
-            f"{check.id}: {' '.join(check.got)}"
-            for check in case.checks
-            if check.result in (Result.UNTESTABLE, Result.ERROR)
-        ]
-        return self.detection is not None
-
-    @property
-    def is_untested(self) -> bool:
-        """Whether no case detected it, and at least one could not be run to its end."""
-        return self.detection is None and bool(self._untested)
-
-    def forget(self) -> None:
-        """Forget why cases were not run to their end: they are run again."""
-        self._untested.clear()
-
-    def result(self) -> MutantResult:
-        """Return the result, which is final once no more cases are run."""
-        if self.detection is not None:
-            fate, by, got = Fate.KILLED, self.detection.id, self.detection.got
-        else:
-            by, got = "", [*self._untested, *self.unfit]
-            fate = Fate.UNTESTABLE if got or not self._cases else Fate.SURVIVED
-        _log.info("mutant", id=self.mutant.id, fate=fate.value, by=by, took_s=self.took_s)
-        return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
-
-
 class _MutantScorer:
     def __init__(
         self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, pool: DaemonPool
@@ -214,7 +190,8 @@ class _MutantScorer:
         self._pool = pool
         self._is_managed = make_runner().restartable
         """Whether memconform starts the daemon; otherwise some cases cannot be tested."""
-        self._lock = asyncio.Lock()
+        self._problems: list[str] = []
+        """Why the unmodified daemon was lost when it last ran; they belong to no case."""
         self.alarms: list[FalseAlarm] = []
         self.baseline: dict[str, str] = {}
         """Why each case does not pass on the unmodified daemon, by id; "" if it passes."""
@@ -222,36 +199,46 @@ class _MutantScorer:
     async def run_baseline(
         self, entries: Sequence[CaseVariant]
     ) -> AsyncGenerator[CaseResult, None]:
-        """Run cases on the unmodified daemon, except those that already were."""
-        async with self._lock:
-            new = [entry for entry in entries if entry.id not in self.baseline]
-            if not new:
-                return
-            results: dict[str, CaseResult] = {}
-            async with aclosing(self.run("good", Mutation(), new)) as cases:
+        """Run cases on the unmodified daemon, except those that already were.
+
+        Those that do not pass are repeated one at a time: beside others, of eight daemons on two
+        cores, a good daemon may exceed a limit.
+        """
+        new = [entry for entry in entries if entry.id not in self.baseline]
+        if not new:
+            return
+        self._problems = []
+        results: dict[str, CaseResult] = {}
+        async with aclosing(self.run("good", Mutation(), new)) as cases:
+            async for case in cases:
+                results[case.case] = case
+                yield case
+        if suspects := [e for e in new if e.id not in results or _failing(results[e.id])]:
+            alone = asyncio.Semaphore(1)
+            async with aclosing(self.run("again", Mutation(), suspects, slots=alone)) as cases:
                 async for case in cases:
-                    results[case.case] = case
-                    yield case
-            # One at a time: with eight daemons at once, some limit may be too short for a good one.
-            if failing := [e for e in new if e.id in results and _failing(results[e.id])]:
-                alone = asyncio.Semaphore(1)
-                async with aclosing(self.run("again", Mutation(), failing, slots=alone)) as cases:
-                    async for case in cases:
+                    if not _failing(case):
+                        _log.warning("a case passes only alone", case=case.case)
                         results[case.case] = case
-            for case in results.values():
-                self.baseline[case.case] = "".join(
-                    f"{c.id} does not pass on the unmodified daemon: {' '.join(c.got)}"
-                    for c in _failing(case)[:1]
-                )
-                self.alarms += [
-                    FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
-                    for c in _failing(case)
-                    if self._is_managed or c.result is not Result.UNTESTABLE
-                ]
-            for entry in new:
-                # After its daemon was lost, a case has no result at all.
-                reason = f"{entry.id} could not be run on the unmodified daemon"
-                self.baseline.setdefault(entry.id, reason)
+                    # What failed first says more than what could not be tested then.
+                    results.setdefault(case.case, case)
+        self.alarms += [
+            FalseAlarm(check="", result=Result.UNTESTABLE.value, got=[problem])
+            for problem in self._problems
+        ]
+        for entry in new:
+            # After its daemon was lost, a case has no result at all.
+            self.baseline[entry.id] = f"{entry.id} could not be run on the unmodified daemon"
+        for case in results.values():
+            self.baseline[case.case] = "".join(
+                f"{c.id} does not pass on the unmodified daemon: {' '.join(c.got)}"
+                for c in _failing(case)[:1]
+            )
+            self.alarms += [
+                FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
+                for c in _failing(case)
+                if self._is_managed or c.result is not Result.UNTESTABLE
+            ]
 
     async def run(
         self,
@@ -283,10 +270,7 @@ class _MutantScorer:
                         yield run.result
                     case SdkFinished(result=result):
                         if mutant is None:
-                            self.alarms += [
-                                FalseAlarm(check="", result=Result.UNTESTABLE.value, got=[problem])
-                                for problem in result.problems
-                            ]
+                            self._problems = result.problems
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _builds(self, mutant: Mutant | None) -> Path:
@@ -296,18 +280,19 @@ class _MutantScorer:
         """Remove the build of a mutant of the source: a hundred of them would fill a disk."""
         await asyncio.to_thread(shutil.rmtree, self._builds(mutant), ignore_errors=True)
 
-    async def run_citing(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+    async def run_citing(self, progress: MutantProgress, entries: Sequence[CaseVariant]) -> None:
         """Run the cases that are likely to detect a mutant, until one does."""
         citing = [e for e in entries if progress.mutant.concerns(e)]
         await self._run_cases(progress, citing)
         progress.unfit = [self.baseline[entry.id] for entry in citing if self.baseline[entry.id]]
 
-    async def run_again(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
-        """Run them once more, after some could not be run to their end."""
-        progress.forget()
-        await self.run_citing(progress, entries)
+    async def run_untested(self, progress: MutantProgress, entries: Sequence[CaseVariant]) -> None:
+        """Repeat the cases that could not be completed."""
+        untested = [entry for entry in entries if entry.id in progress.untested]
+        progress.begin_repeat()
+        await self._run_cases(progress, untested)
 
-    async def run_others(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+    async def run_others(self, progress: MutantProgress, entries: Sequence[CaseVariant]) -> None:
         """Run all other cases; a detection by one of these must be confirmed by a second run.
 
         Of 700 cases, on a machine that is busy with other mutants, one may fail by chance. This was
@@ -327,14 +312,14 @@ class _MutantScorer:
             if progress.detection is not None:
                 return
 
-    async def _run_cases(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+    async def _run_cases(self, progress: MutantProgress, entries: Sequence[CaseVariant]) -> None:
         started = time.perf_counter()
         groups, slow = quick_groups(entries), [e for e in entries if not _is_quick(e)]
         if not progress.mutant.mutation.is_of_exchanges:
             # Each group would start its own daemon, but the first is likely to be enough.
             groups, slow = groups[:1], [e for group in groups[1:] for e in group] + slow
         for number, group in enumerate((*groups, slow)):
-            usable = await self._usable(group)
+            usable = [entry for entry in group if not self.baseline[entry.id]]
             if progress.mutant.mutation.is_of_exchanges and group is not slow:
                 await self._run_on_pooled_daemon(usable, progress)
             else:
@@ -343,15 +328,8 @@ class _MutantScorer:
                 break
         progress.took_s += time.perf_counter() - started
 
-    async def _usable(self, entries: Sequence[CaseVariant]) -> list[CaseVariant]:
-        # With a partial selection of mutants, only citing cases have run on the unmodified daemon.
-        async with aclosing(self.run_baseline(entries)) as cases:
-            async for _ in cases:
-                pass
-        return [entry for entry in entries if not self.baseline[entry.id]]
-
     async def _run_on_pooled_daemon(
-        self, entries: Sequence[CaseVariant], progress: "MutantProgress"
+        self, entries: Sequence[CaseVariant], progress: MutantProgress
     ) -> None:
         if not entries:
             return
@@ -366,7 +344,7 @@ class _MutantScorer:
             progress.add(skipped_case(entries[0], Result.UNTESTABLE, str(error)))
 
     async def _run_on_new_daemon(
-        self, label: str, entries: Sequence[CaseVariant], progress: "MutantProgress"
+        self, label: str, entries: Sequence[CaseVariant], progress: MutantProgress
     ) -> None:
         mutant = progress.mutant
         async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
@@ -380,17 +358,6 @@ def _failing(case: CaseResult) -> list[Check]:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", text)
-
-
-def detecting_check(mutant: Mutant, case: CaseResult) -> Check | None:
-    """Return the check that detects a mutant; None if no check of the case does.
-
-    A check detects it by failing or, for a mutant of a SHOULD, by warning. If the mutant names a
-    check, no other counts.
-    """
-    failing = (Result.FAIL,) if mutant.level == "must" else (Result.FAIL, Result.WARN)
-    checks = (check for check in case.checks if mutant.check in ("", check.id))
-    return next((check for check in checks if check.result in failing), None)
 
 
 def _is_quick(entry: CaseVariant) -> bool:

@@ -15,8 +15,11 @@ from memconform.conformance.clients.broken_clients import score_clients
 from memconform.conformance.clients.catalog import ClientVariant, client_catalog
 from memconform.conformance.clients.driver import Driver, DriverError, Failure, Hello, Observed
 from memconform.conformance.clients.suite import conform_client
+from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.results import Fate, MutantResult, result_of
 from memconform.conformance.mutation.score import (
     BaselineCaseFinished,
+    MutantFinished,
     ScoringFinished,
     ScoringStarted,
 )
@@ -241,25 +244,28 @@ async def test_what_is_not_claimed_is_not_run(claims: list[Any]) -> None:
     assert {c.result for case in result.cases for c in case.checks} == {"not_applicable"}
 
 
-@pytest.mark.parametrize(("failures", "alarms"), [(0, []), (1, []), (2, [f"{ENTRIES[0].id}#wire"])])
+@pytest.mark.parametrize("failures", [0, 1, 2])
 async def test_a_busy_machine_makes_no_false_alarm_of_a_good_client(
-    failures: int, alarms: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    failures: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    drivers_at_once = []
+    """What fails is repeated, and nothing else; only what fails again is an alarm."""
+    runs: list[tuple[list[ClientVariant], int]] = []
 
-    async def hold(
+    async def conform_client(
         name: str, start: object, entries: list[ClientVariant], *, drivers: int
-    ) -> AsyncIterator[CaseFinished]:
+    ) -> AsyncIterator[CaseFinished | SdkFinished]:
         del start
-        drivers_at_once.append(drivers)
+        runs.append((entries, drivers))
+        cases = []
         for entry in entries:
-            fails = len(drivers_at_once) <= failures and entry is ENTRIES[0]
+            fails = len(runs) <= failures and entry is ENTRIES[0]
             result = Result.FAIL if fails else Result.PASS
             check = Check(id=f"{entry.id}#wire", result=result, level="must", rules=[])
-            case = CaseResult(case=entry.id, title="", checks=[check])
-            yield CaseFinished(name, CaseRun(case, []))
+            cases.append(CaseResult(case=entry.id, title="", checks=[check]))
+            yield CaseFinished(name, CaseRun(cases[-1], []))
+        yield SdkFinished(SdkResult(sdk=name, profiles=["client"], modes=[], cases=cases))
 
-    monkeypatch.setattr(broken_clients, "conform_client", hold)
+    monkeypatch.setattr(broken_clients, "conform_client", conform_client)
     program = ClientProgram("py", CHECKOUT)
     events = [e async for e in score_clients(program, [], ENTRIES, folder=tmp_path, jobs=3)]
     assert [type(event) for event in events[:-1]] == [
@@ -268,5 +274,36 @@ async def test_a_busy_machine_makes_no_false_alarm_of_a_good_client(
     ]
     last = events[-1]
     assert isinstance(last, ScoringFinished)
-    assert [alarm.check for alarm in last.alarms] == alarms
-    assert drivers_at_once == [3, 1]
+    assert [a.check for a in last.alarms] == [f"{ENTRIES[0].id}#wire"] * (failures == 2)
+    assert runs == [(ENTRIES, 3), *[([ENTRIES[0]], 1)] * (failures > 0)]
+
+
+async def test_cases_that_a_good_client_never_ran_are_false_alarms(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a driver no case was run, and the client passed all of them."""
+    monkeypatch.setattr(broken_clients, "_start", lambda *_: _starting(_hang, [])())
+    program = ClientProgram("py", CHECKOUT)
+    *_, last = [e async for e in score_clients(program, [], ENTRIES, folder=tmp_path, jobs=1)]
+    assert isinstance(last, ScoringFinished)
+    assert {a.check.partition("#")[0] for a in last.alarms} == {entry.id for entry in ENTRIES}
+
+
+async def test_a_broken_client_that_could_not_be_tested_is_tested_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tested: list[str] = []
+
+    async def test(_: object, mutant: Mutant, *__: object) -> MutantResult:
+        tested.append(mutant.id)
+        is_late = tested.count(mutant.id) == 1 and mutant.id == late.id
+        fate = Fate.UNTESTABLE if is_late else Fate.KILLED
+        return result_of(mutant, fate, by="", got=[], cases=1, took_s=0)
+
+    late, other, *_ = broken_clients.broken_clients()
+    monkeypatch.setattr(broken_clients, "_test", test)
+    program = ClientProgram("py", CHECKOUT)
+    scored = score_clients(program, [late, other], [], folder=tmp_path, jobs=2)
+    fates = {e.result.id: e.result.fate async for e in scored if isinstance(e, MutantFinished)}
+    assert fates == {late.id: Fate.KILLED, other.id: Fate.KILLED}
+    assert sorted(tested) == sorted([late.id, late.id, other.id])

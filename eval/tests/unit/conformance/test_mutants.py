@@ -14,6 +14,7 @@ import pytest
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutant_progress import MutantProgress, detecting_check
 from memconform.conformance.mutation.mutant_runner import MutantRunner, mutant_of, patched_copy
 from memconform.conformance.mutation.mutant_table import (
     check_mutants,
@@ -31,9 +32,7 @@ from memconform.conformance.mutation.results import (
     mutation_exit_code,
 )
 from memconform.conformance.mutation.score import (
-    MutantProgress,
     applicable_cases,
-    detecting_check,
     is_applicable,
     quick_groups,
 )
