@@ -182,9 +182,20 @@ class Materials:
         if name not in self.plain:
             ended = self.call(name, Row())
             stated = (_PLAIN_CODES[name],) if name in _PLAIN_CODES else (0, 1, 130)
-            assert ended.code in stated, (ended.code, ended.err)
-            self.plain[name] = ended.code
+            code = _code(name, ended)
+            assert code in stated, (code, ended.err)
+            self.plain[name] = code
         return self.plain[name]
+
+
+def _code(name: str, ended: Ended) -> int:
+    """The exit code; that of success for a load that a busy machine kept from measuring."""
+    if name == "load" and ended.code == 3:
+        for path in ended.folder.glob("results/runs/*-load-*/result.json"):
+            steps = json.loads(path.read_text())["sdks"][0]["steps"]
+            failures = {step["failure"]["code"] for step in steps}
+            return 0 if failures <= {"harness_overloaded", "machine_busy"} else ended.code
+    return ended.code
 
 
 def _serve(args: list[str], place: Path, env: dict[str, str]) -> Ended:
@@ -294,7 +305,7 @@ def test_a_command_works_as_in_a_plain_shell(materials: Materials, row: Row, nam
     )
     # An interrupt may come before the server handles it.
     stopped = name in _SERVING and ended.code in (0, 130)
-    assert ended.code == expected or named or stopped, ended.err
+    assert _code(name, ended) == expected or named or stopped, ended.err
     assert not processes_of(materials.folder.parent)
 
 
