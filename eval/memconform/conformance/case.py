@@ -22,7 +22,7 @@ Level = Literal["must", "should", "may"]
 Server = Literal["daemon", "second", "upstream"]
 Milliseconds = Annotated[float, Field(gt=0, le=60_000)]
 
-CASE_SECONDS = 60.0
+_CASE_SECONDS = 60.0
 """How long a case may take besides its waits; the longest wait, for a ping, is 26 s."""
 
 _SUBJECTS = (
@@ -138,7 +138,27 @@ class BaseStep(Strict):
         return 0
 
 
-class RequestStep(BaseStep):
+class TimedStep(BaseStep):
+    """What all steps that send a request have in common."""
+
+    timeout_ms: Milliseconds = 10_000
+
+    @property
+    def limit_ms(self) -> float:
+        return self.timeout_ms if "timeout_ms" in self.model_fields_set else 0
+
+
+class WaitingStep(BaseStep):
+    """What all steps that wait for something have in common."""
+
+    within_ms: Milliseconds = 10_000
+
+    @property
+    def limit_ms(self) -> float:
+        return self.within_ms
+
+
+class RequestStep(TimedStep):
     """What all steps that send an HTTP request have in common."""
 
     server: Server = "daemon"
@@ -147,11 +167,6 @@ class RequestStep(BaseStep):
     text: Any = None
     base64: str | None = None
     size: Size | None = None
-    timeout_ms: Milliseconds = 10_000
-
-    @property
-    def limit_ms(self) -> float:
-        return self.timeout_ms if "timeout_ms" in self.model_fields_set else 0
 
     @model_validator(mode="after")
     def _require_one_body(self) -> Self:
@@ -176,17 +191,12 @@ class StreamStep(RequestStep):
     """Never read the response body, like a client that is stuck."""
 
 
-class AwaitStep(BaseStep):
+class AwaitStep(WaitingStep):
     """Wait for the end of a stream, or for `count` events of a name."""
 
     await_: Variable = Field(alias="await")
     event: str | None = None
     count: int = Field(default=1, ge=1)
-    within_ms: Milliseconds = 10_000
-
-    @property
-    def limit_ms(self) -> float:
-        return self.within_ms
 
 
 class CloseStep(BaseStep):
@@ -195,7 +205,7 @@ class CloseStep(BaseStep):
     close: Variable
 
 
-class RawStep(BaseStep):
+class RawStep(TimedStep):
     """Send bytes, piece by piece, over a connection of its own and read the responses."""
 
     raw: list[Any] = Field(min_length=1)
@@ -206,11 +216,6 @@ class RawStep(BaseStep):
     """Read a response after each piece, after the last one, or none; N: N after the last."""
     end: Literal["keep", "half", "abort"] = "keep"
     """After the last piece, keep the connection open, close the sending half, or reset it."""
-    timeout_ms: Milliseconds = 10_000
-
-    @property
-    def limit_ms(self) -> float:
-        return self.timeout_ms if "timeout_ms" in self.model_fields_set else 0
 
 
 class StoreStep(BaseStep):
@@ -242,7 +247,7 @@ class DiskStep(BaseStep):
     """For damage: what happens to the page."""
 
 
-class ProcessStep(BaseStep):
+class ProcessStep(WaitingStep):
     """Control or inspect the daemon's process; the result is a `ProcessReport` as JSON."""
 
     process: Literal[
@@ -257,11 +262,6 @@ class ProcessStep(BaseStep):
     """For a start or restart: log only what the daemon writes to standard output."""
     without_host: bool = False
     """For a start or restart: the address has no host, as in `--addr :8080`."""
-    within_ms: Milliseconds = 10_000
-
-    @property
-    def limit_ms(self) -> float:
-        return self.within_ms
 
 
 class PauseStep(BaseStep):
@@ -277,16 +277,11 @@ class PauseStep(BaseStep):
         return 0 if isinstance(self.pause, str) else self.pause * self.share
 
 
-class UntilStep(BaseStep):
+class UntilStep(WaitingStep):
     """Repeat steps until all their expectations hold, or the time is up."""
 
     until: list["Step"] = Field(min_length=1)
-    within_ms: Milliseconds = 10_000
     every_ms: Milliseconds = 50
-
-    @property
-    def limit_ms(self) -> float:
-        return self.within_ms
 
 
 class RepeatStep(BaseStep):
@@ -408,7 +403,7 @@ class Case(Strict):
 
         One that writes 6,144 documents took 67 s on a busy machine, each step within its own limit.
         """
-        return CASE_SECONDS + sum(step.limit_ms for step in (*self.setup, *self.steps)) / 1e3
+        return _CASE_SECONDS + sum(step.limit_ms for step in (*self.setup, *self.steps)) / 1e3
 
     @model_validator(mode="after")
     def _require_consistent_upstream(self) -> Self:

@@ -237,7 +237,7 @@ def _has_driver(process: "subprocess.Popen[bytes]") -> bool:
 def test_what_names_no_client_is_refused(
     memconform: Callable[..., Ended], args: tuple[str, ...], why: str
 ) -> None:
-    """Two clients of one name, of which the first failed, passed with exit code 0."""
+    """Of two clients with one name, the second hid that the first had failed."""
     ended = memconform(*args)
     assert ended.code in (2, 4)
     assert why in ended.err

@@ -99,9 +99,9 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
     )
 
 
-# All cases take 240 s of CPU on ts or py, of which 150 are starts in the cases that restart it. In
-# CI these run on go, and each of the others on one daemon; by night, all on all. What a kill or a
-# restart leaves is tested by test_kills and test_hostile_state for each SDK, too.
+# All cases take 240 s of CPU on ts or py, 150 of them for the cases that restart the daemon. In CI,
+# go runs the cases with restarts, and each other case runs on one daemon; by night, all run on all.
+# test_kills and test_hostile_state test for each SDK what a kill or a restart leaves.
 WITHOUT_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if not entry.is_disruptive))
 WITH_RESTARTS = list(dict.fromkeys(entry.base for entry in catalog() if entry.is_disruptive))
 

@@ -50,7 +50,7 @@ class MutantProgress:
         return frozenset(self._untested) - self._repeated
 
     def begin_repeat(self) -> None:
-        """Forget the results of these cases."""
+        """Discard the results of the cases to repeat."""
         for case in self.untested:
             self._repeated.add(case)
             del self._untested[case]
