@@ -266,8 +266,12 @@ class Stream:
         async with self._changed:
             self._changed.notify_all()
 
-    async def wait(self, event: str | None, count: int, seconds: float) -> None:
-        """Wait until the stream ends, has `count` events of that name, or the time is up."""
+    async def wait(self, event: str | None, count: int, seconds: float) -> bool:
+        """Wait until the stream ends or has `count` events of that name.
+
+        Returns:
+            Whether it does before the time is up.
+        """
 
         def is_done() -> bool:
             if self.outcome.ended != "open" or self.outcome.failure is not None:
@@ -276,7 +280,8 @@ class Stream:
 
         with suppress(TimeoutError):
             async with time_limit(seconds), self._changed:
-                await self._changed.wait_for(is_done)
+                return await self._changed.wait_for(is_done)
+        return False
 
     async def close(self) -> None:
         """Close the connection, like a client that disconnects."""

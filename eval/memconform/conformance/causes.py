@@ -132,6 +132,14 @@ def events_cause(outcome: StepResult) -> str:
 _SHOWN_EVENTS = 6
 
 
+def is_late(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is that time ran out."""
+    if error.__cause__ is not None and is_late(error.__cause__):
+        return True
+    is_start = isinstance(error, DaemonError) and error.code == "daemon_not_ready"
+    return is_start or isinstance(error, TimeoutError)
+
+
 def start_cause(error: DaemonError, env: Mapping[str, str]) -> str:
     """Return the cause of a daemon that does not start, given what a case sets for it.
 

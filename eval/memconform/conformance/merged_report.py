@@ -189,7 +189,7 @@ def _joined(results: Sequence[SdkResult], places: Mapping[str, int]) -> SdkResul
             "took_s": sum(result.took_s for result in results),
             **{
                 name: in_order(case for result in results for case in getattr(result, name))
-                for name in ("unclaimed_reader_cases", "unclaimed_embedder_cases")
+                for name in ("repeated", "unclaimed_reader_cases", "unclaimed_embedder_cases")
             },
         }
     )

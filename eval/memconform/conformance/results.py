@@ -141,6 +141,8 @@ class SdkResult(Record):
     modes: list[str]
     cases: list[CaseResult]
     problems: list[str] = Field(default_factory=list)
+    repeated: list[str] = Field(default_factory=list)
+    """Case variants that ran out of time beside others; their results are of a run alone."""
     took_s: float = 0.0
     stale_known: list[str] = Field(default_factory=list)
     """Known causes of failures that no longer occur."""

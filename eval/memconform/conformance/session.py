@@ -11,12 +11,14 @@ from pathlib import Path
 from memconform.client.recorder import keep_bodies
 from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.job_runner import MakeRunner
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known_failures import KnownFailure
 from memconform.conformance.pointer import MISSING
 from memconform.conformance.results import FAILING, RED, ConformReport, has_result
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
+from memconform.conformance.suite import CaseFinished, Event, conform
+from memconform.daemons.tasks import Slots
 from memconform.errors import UsageError, nearest
 from memconform.storage.body_files import BodyFiles
 from memconform.storage.folders import RunFolder
@@ -58,7 +60,7 @@ async def run_session(
         trace: Store the wire traces of all cases instead of the failing ones only.
         keep: Takes over daemons that stay up; the caller then calls `tidy` once they have ended.
     """
-    slots = asyncio.Semaphore(daemons)
+    slots = Slots(daemons)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
     async def run_target(target: Target) -> None:

@@ -67,7 +67,7 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
 
 
 def conform_notes(report: ConformReport) -> list[str]:
-    """Lines about cases that were not run and that no count of checks shows."""
+    """Lines about cases that were not run, or not as others were: no count of checks shows them."""
     notes = []
     for sdk in report.sdks:
         for kind, claimed, skipped in _claims(sdk):
@@ -75,6 +75,12 @@ def conform_notes(report: ConformReport) -> list[str]:
             notes.append(
                 f"{sdk.sdk} claims the {_named(kind, claimed)} only: {cases} of other {kind}s"
                 " skipped, not passed"
+            )
+        if sdk.repeated:
+            cases = plural(len(sdk.repeated), "case variant")
+            notes.append(
+                f"{sdk.sdk}: {cases} ran out of time beside others, and ran again alone:"
+                f" {', '.join(sdk.repeated)}"
             )
     if report.unprofiled_not_run:
         cases = plural(len(report.unprofiled_not_run), "case")

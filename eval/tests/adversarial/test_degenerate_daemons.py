@@ -10,6 +10,7 @@ import pytest
 from memconform.conformance.catalog import catalog
 from memconform.conformance.results import IMPLICIT, Result
 from memconform.conformance.suite import SdkFinished, conform
+from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 pytestmark = [
@@ -200,7 +201,7 @@ def test_only_cases_about_what_a_daemon_does_pass_on_it(
             known=(),
             folder=tmp_path,
             run_id="degenerate",
-            slots=asyncio.Semaphore(4),
+            slots=Slots(4),
         )
         [finished] = [event async for event in events if isinstance(event, SdkFinished)]
         passed: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from memconform.conformance.known_failures import KnownFailure, load_known, stal
 from memconform.conformance.results import Check, Result, SdkResult
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch, SdkRunner
+from memconform.daemons.tasks import Slots
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode
 
@@ -106,7 +107,7 @@ def _run(folder: Path, defect: str, *known: KnownFailure) -> SdkResult:
             known=known,
             folder=folder / defect,
             run_id="run",
-            slots=asyncio.Semaphore(1),
+            slots=Slots(1),
         )
         results = [event.result async for event in events if isinstance(event, SdkFinished)]
         return results[0]

@@ -13,10 +13,10 @@ from memconform.conformance.case import DaemonSettings
 from memconform.conformance.case_runner import run_case
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
+from memconform.conformance.job_runner import brain_id
 from memconform.conformance.mutation.mutant_runner import MutantRunner
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.results import CaseResult, Result
-from memconform.conformance.suite import brain_id
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.sdk_runner import SdkRunner

@@ -11,6 +11,7 @@ from memconform.conformance.mutation.mutant_table import mutants
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.discovery import find_runner
+from memconform.daemons.tasks import Slots
 from tests.conftest import CHECKOUT
 
 
@@ -35,7 +36,7 @@ def test_a_daemon_that_reads_any_file_fails_with_a_relative_output(
             known=(),
             folder=Path("results"),
             run_id=f"mc-{tmp_path.name}",
-            slots=asyncio.Semaphore(1),
+            slots=Slots(1),
         )
         finished = [event async for event in events if isinstance(event, SdkFinished)]
         return {check.result for check in finished[0].result.cases[0].checks}

@@ -26,10 +26,10 @@ from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explanation import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.job_runner import brain_id
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_code_of
 from memconform.conformance.session import find_run, read_report, transcript
-from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest

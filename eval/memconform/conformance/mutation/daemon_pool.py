@@ -12,9 +12,9 @@ import httpx
 
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.fixture import Fixture
+from memconform.conformance.job_runner import MakeRunner
 from memconform.conformance.mutation.mutant_runner import MutantSdk, mutant_of
 from memconform.conformance.mutation.mutation import Mutation
-from memconform.conformance.suite import MakeRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
 from memconform.tls import tls_context

@@ -13,6 +13,7 @@ from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case_runner import run_case, skipped_case
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import UntestableError
+from memconform.conformance.job_runner import MakeRunner, brain_id
 from memconform.conformance.mutation.daemon_pool import DaemonPool
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_progress import MutantProgress, detecting_check
@@ -20,8 +21,9 @@ from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.mutation.results import FalseAlarm, MutantResult
 from memconform.conformance.results import CaseResult, Check, Result
-from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
+from memconform.conformance.suite import CaseFinished, SdkFinished, conform
 from memconform.daemons.sdk_runner import SdkRunner
+from memconform.daemons.tasks import Slots
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
 
@@ -96,7 +98,7 @@ async def score(
         # There is only one daemon, and concurrent mutants would share its brains.
         daemons = 1
     pool = DaemonPool(make_runner, folder, daemons)
-    scorer = _MutantScorer(make_runner, folder, asyncio.Semaphore(daemons), pool)
+    scorer = _MutantScorer(make_runner, folder, Slots(daemons), pool)
     citing = [entry for entry in entries if any(mutant.concerns(entry) for mutant in mutants)]
     yield ScoringStarted(len(citing))
     async with aclosing(scorer.run_baseline(citing)) as cases:
@@ -181,7 +183,7 @@ async def _run_all(
 
 class _MutantScorer:
     def __init__(
-        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, pool: DaemonPool
+        self, make_runner: MakeRunner, folder: Path, slots: Slots, pool: DaemonPool
     ) -> None:
         self._make_runner = make_runner
         self._folder = folder
@@ -214,7 +216,7 @@ class _MutantScorer:
                 results[case.case] = case
                 yield case
         if suspects := [e for e in new if e.id not in results or _failing(results[e.id])]:
-            alone = asyncio.Semaphore(1)
+            alone = Slots(1)
             async with aclosing(self.run("again", Mutation(), suspects, slots=alone)) as cases:
                 async for case in cases:
                     if not _failing(case):
@@ -246,7 +248,7 @@ class _MutantScorer:
         mutation: Mutation,
         entries: Sequence[CaseVariant],
         mutant: Mutant | None = None,
-        slots: asyncio.Semaphore | None = None,
+        slots: Slots | None = None,
     ) -> AsyncGenerator[CaseResult, None]:
         """Run cases; start no more once one of them has detected `mutant`."""
         folder = self._folder / _slug(label)
@@ -261,6 +263,8 @@ class _MutantScorer:
             # Those of the unmodified daemon have been sent; here they would use up `skip` and
             # `times` of a mutation.
             has_controls=mutant is None,
+            # What is cut short is repeated once no other mutant runs.
+            repeats=False,
             stop=lambda case: mutant is not None and detecting_check(mutant, case) is not None,
         )
         async with aclosing(events):

@@ -3,18 +3,22 @@
 import asyncio
 import gc
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest
-from memconform.conformance.case_runner import run_case
+from memconform.conformance.case import Case
+from memconform.conformance.case_runner import CaseRun, run_case
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
-from memconform.conformance.results import CaseResult, Result
-from memconform.conformance.suite import SdkFinished, brain_id, conform
+from memconform.conformance.job_runner import brain_id
+from memconform.conformance.results import CaseResult, Result, SdkResult
+from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch
+from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateDaemon, DegenerateRunner
 
 pytestmark = [
@@ -118,13 +122,17 @@ def test_a_launch_and_a_fixture_have_absolute_folders(
 class _Hanging(DegenerateDaemon):
     """Answers nothing more after a search, until it is started anew."""
 
-    def __init__(self, *, forever: bool = False) -> None:
+    def __init__(self, *, forever: bool = False, searches: float = math.inf) -> None:
         super().__init__(Degeneracy("nothing"))
         self.is_stuck = False
         self.forever = forever
+        self.searches = searches
+        """The number of searches after which it hangs."""
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
-        self.is_stuck = self.is_stuck or self.forever or request.path.endswith("/search")
+        is_search = request.path.endswith("/search")
+        self.is_stuck = self.is_stuck or self.forever or (is_search and self.searches > 0)
+        self.searches -= is_search
         if self.is_stuck:
             await asyncio.Event().wait()
         await super().answer(request, exchange)
@@ -135,7 +143,7 @@ class _Hanging(DegenerateDaemon):
 
 def _conform(
     daemon: _Hanging, ids: list[str], folder: Path, *, can_restart: bool = True
-) -> list[CaseResult]:
+) -> SdkResult:
     class Runner(DegenerateRunner):
         restartable = can_restart
 
@@ -146,7 +154,7 @@ def _conform(
     runner = Runner(Degeneracy("nothing"))
     runner.daemon = daemon
 
-    async def run() -> list[CaseResult]:
+    async def run() -> SdkResult:
         events = conform(
             "hanging",
             lambda: runner,
@@ -154,10 +162,10 @@ def _conform(
             known=(),
             folder=folder,
             run_id="x",
-            slots=asyncio.Semaphore(1),
+            slots=Slots(1),
         )
         results = [e.result async for e in events if isinstance(e, SdkFinished)]
-        return results[0].cases
+        return results[0]
 
     try:
         return asyncio.run(run())
@@ -186,16 +194,49 @@ def test_a_daemon_that_hangs_is_restarted_and_only_the_case_is_lost(tmp_path: Pa
     searches = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
     others = [f"brain-id-accepted[{id_}]" for id_ in ("one", "mixed", "dots", "hyphen")]
     ids = [id_ for pair in zip(searches, others, strict=True) for id_ in pair]
-    results = _conform(_Hanging(), ids, tmp_path)
+    results = _conform(_Hanging(), ids, tmp_path).cases
     by_id = {result.case: set(_own_checks(result).values()) for result in results}
     assert {id_: by_id[id_] for id_ in others} == {id_: {Result.PASS} for id_ in others}
     assert {id_: by_id[id_] for id_ in searches} == {id_: {Result.FAIL} for id_ in searches}
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_request_without_an_answer_is_repeated_alone(tmp_path: Path) -> None:
+    sdk = _conform(_Hanging(searches=1), ["search-empty-brain[bm25]"], tmp_path)
+    assert set(_own_checks(sdk.cases[0]).values()) == {Result.PASS}
+    assert sdk.repeated == ["search-empty-brain[bm25]"]
+
+
+_NEVER: dict[str, Any] = {"http": "GET /healthz", "expect": {"never": {"status": 500}}}
+
+
+@pytest.mark.parametrize(
+    ("step", "cut_short"),
+    [
+        ({"until": [_NEVER], "within_ms": 1, "every_ms": 1}, True),
+        ({"http": "GET /healthz", "expect": {"slow": {"took_ms": {"$range": [0, 0]}}}}, True),
+        ({"http": "GET /healthz", "expect": {"fast": {"took_ms": {"$range": [0, 9e9]}}}}, False),
+        (_NEVER, False),
+    ],
+)
+def test_only_a_failure_for_lack_of_time_is_cut_short(
+    *, step: dict[str, Any], cut_short: bool, tmp_path: Path
+) -> None:
+    case = Case.model_validate({"id": "a", "title": "a", "rules": ["wire.json"], "steps": [step]})
+
+    async def run() -> CaseRun:
+        runner = DegenerateRunner(Degeneracy("nothing"))
+        async with Fixture(runner, case.daemon, tmp_path, "test") as fixture:
+            await fixture.prepare()
+            return await run_case(CaseVariant("a", "a", case, {}, "test.yaml"), fixture, "mc-a")
+
+    assert asyncio.run(run()).cut_short is cut_short
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_daemon_that_hangs_from_the_start_is_given_up_with_a_word(tmp_path: Path) -> None:
     ids = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
-    results = _conform(_Hanging(forever=True), ids, tmp_path)
+    results = _conform(_Hanging(forever=True), ids, tmp_path).cases
     assert all(set(_own_checks(result).values()) == {Result.UNTESTABLE} for result in results)
     assert "after each of 3 starts in a row" in json.dumps(results[-1].checks[0].got)
     assert "after each of 3 starts" not in json.dumps(results[0].checks[0].got)
@@ -205,5 +246,6 @@ def test_a_daemon_that_hangs_from_the_start_is_given_up_with_a_word(tmp_path: Pa
 def test_a_daemon_that_cannot_be_restarted_is_given_up_with_a_word(tmp_path: Path) -> None:
     ids = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
     ids.append("search-nothing-found")
-    results = _conform(_Hanging(forever=True), ids, tmp_path, can_restart=False)
+    sdk = _conform(_Hanging(forever=True), ids, tmp_path, can_restart=False)
+    results = sdk.cases
     assert "cannot restart a daemon that it did not start" in json.dumps(results[-1].checks[0].got)

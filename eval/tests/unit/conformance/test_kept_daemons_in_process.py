@@ -19,6 +19,7 @@ from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch, SdkRunner
+from memconform.daemons.tasks import Slots
 from memconform.daemons.url_runner import UrlRunner
 
 _CASES = """
@@ -86,7 +87,7 @@ async def _conform(folder: Path, daemon: _Daemon, keep: KeptDaemons | None) -> S
         known=(),
         folder=folder / "daemons",
         run_id="run",
-        slots=asyncio.Semaphore(1),
+        slots=Slots(1),
         keep=keep,
     )
     return [event async for event in events if isinstance(event, SdkFinished)][-1]

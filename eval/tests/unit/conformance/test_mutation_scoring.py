@@ -15,6 +15,7 @@ from memconform.conformance.mutation.score import MutantFinished, ScoringFinishe
 from memconform.conformance.results import Result, SdkResult
 from memconform.conformance.suite import CaseFinished, Event, SdkFinished
 from memconform.daemons.discovery import find_runner
+from memconform.daemons.tasks import Slots
 from tests.conftest import CHECKOUT
 
 MUTANTS = [mutant for mutant in mutants() if mutant.mutation.source][:2]
@@ -42,7 +43,7 @@ class _Conform:
         entries: Sequence[CaseVariant],
         *,
         folder: Path,
-        slots: asyncio.Semaphore,
+        slots: Slots,
         **_: object,
     ) -> AsyncIterator[Event]:
         problems = []

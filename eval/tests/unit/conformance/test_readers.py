@@ -212,6 +212,12 @@ def _sdk(readers: list[str] | None, embedders: list[str] | None = None) -> SdkRe
     )  # fmt: skip
 
 
+def test_a_report_says_which_cases_were_repeated() -> None:
+    sdk = _sdk(None).model_copy(update={"repeated": ["a", "b"]})
+    note = "mine: 2 case variants ran out of time beside others, and ran again alone: a, b"
+    assert conform_notes(_report(sdk, [])) == [note]
+
+
 def test_a_verdict_names_the_readers_if_not_all_are_claimed() -> None:
     assert conform_banner(_sdk(["fake"])).endswith(": conformant with the reader fake only")
     assert conform_banner(_sdk(["openai", "ollama"])).endswith("the readers openai, ollama only")

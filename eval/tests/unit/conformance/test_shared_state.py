@@ -1,6 +1,5 @@
 """Cases about files, which need a claim, and cases that depend on where a daemon stores."""
 
-import asyncio
 import resource
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from memconform.conformance.results import Result
 from memconform.conformance.suite import CaseFinished, conform
 from memconform.contract.names import Profile
 from memconform.daemons.sdk_runner import SdkRunner
+from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 _REASON = "profile shared-state is not claimed"
@@ -120,7 +120,7 @@ async def _results(tmp_path: Path, step: dict[str, Any]) -> dict[str, Result]:
         known=(),
         folder=tmp_path,
         run_id="test",
-        slots=asyncio.Semaphore(1),
+        slots=Slots(1),
     )
     finished = [event.run.result async for event in events if isinstance(event, CaseFinished)]
     return {check.id: check.result for result in finished for check in result.checks}

@@ -18,7 +18,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import RUN_ID_VARIABLE, end_strays
 from memconform.daemons.sdk_runner import Launch, SdkRunner
-from memconform.daemons.tasks import finish, run_together
+from memconform.daemons.tasks import Slots, finish, run_together
 from memconform.errors import DaemonError
 from tests.waiting import wait_until
 
@@ -186,7 +186,7 @@ async def test_an_interrupted_session_waits_for_all_daemons(tmp_path: Path) -> N
             known=(),
             folder=tmp_path / "daemons",
             run_id="run",
-            slots=asyncio.Semaphore(2),
+            slots=Slots(2),
         )
         async for _ in events:
             pytest.fail("no case can end")

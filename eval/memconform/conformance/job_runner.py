@@ -1,0 +1,287 @@
+"""Runs the cases of one SDK: those that share a daemon in order, and several daemons at once."""
+
+import asyncio
+import re
+import zlib
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.conformance.case import DaemonSettings
+from memconform.conformance.case_runner import CaseRun, run_case, skipped_case
+from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.causes import is_late, start_cause
+from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.kept_daemons import KeptDaemons
+from memconform.conformance.results import Result
+from memconform.daemons.sdk_runner import SdkRunner
+from memconform.daemons.tasks import Slots, run_together
+from memconform.errors import DaemonError
+from memconform.printing.errors import render_error
+
+_MAX_HUNG = 3
+"""Consecutive cases that get no answer, each from a daemon just started, before it is given up."""
+
+_HUNG_SECONDS = 900.0
+"""How long the cases that share a daemon may wait for answers in vain, in total: sixty cases with
+one unanswered request each, and the starts after them."""
+
+_MOST_IN_VAIN = 3
+"""Consecutive repeats alone that run out of time too, before the others are not repeated."""
+
+MakeRunner = Callable[[], SdkRunner]
+"""Creates a runner; each daemon needs one of its own, because a runner holds state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Cases that share a daemon, in order."""
+
+    settings: DaemonSettings
+    entries: tuple[CaseVariant, ...]
+
+
+def group_by_daemon(entries: Sequence[CaseVariant]) -> list[Job]:
+    """Group cases that need the same daemon; cases that stop or start it form separate groups.
+
+    The longest job comes first, so that the last one to finish is a short one.
+    """
+    shared: dict[tuple[str, bool, str], list[CaseVariant]] = {}
+    for entry in entries:
+        settings = entry.case.daemon
+        alone = entry.id if settings.alone else ""
+        key = (settings.model_dump_json(), entry.is_disruptive, alone)
+        shared.setdefault(key, []).append(entry)
+    jobs = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
+    return sorted(jobs, key=lambda job: -sum(_weight(entry) for entry in job.entries))
+
+
+def _weight(entry: CaseVariant) -> int:
+    """Return roughly how long a case takes, in tenths of a second; a start takes half a second."""
+    return 250 if entry.case.concurrent else 10 if entry.is_disruptive else 1
+
+
+class JobRunner:
+    """Runs the jobs of one SDK."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        make_runner: MakeRunner,
+        folder: Path,
+        run_id: str,
+        slots: Slots,
+        has_controls: bool,
+        stopping: asyncio.Event,
+        keep: KeptDaemons | None,
+    ) -> None:
+        self._keep = keep
+        self._name = name
+        self._make_runner = make_runner
+        self._folder = folder
+        self._run_id = run_id
+        self._slots = slots
+        self._has_controls = has_controls
+        self._stopping = stopping
+        self._alone = False
+        self._queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
+        self._in_vain = 0
+        self.problems: list[str] = []
+        """Failures of daemons that belong to no case."""
+
+    async def run(
+        self, entries: Sequence[CaseVariant], *, alone: bool = False
+    ) -> AsyncGenerator[CaseRun, None]:
+        """Run cases, `alone` with nothing beside them, and yield them as they finish."""
+        self._alone = alone
+        worker = asyncio.create_task(self._work(group_by_daemon(entries)))
+        try:
+            while (run := await self._queue.get()) is not None:
+                yield run
+            await worker
+        finally:
+            worker.cancel()
+            await asyncio.gather(worker, return_exceptions=True)
+
+    async def _work(self, jobs: Sequence[Job]) -> None:
+        try:
+            await run_together(*(self._job(number, job) for number, job in enumerate(jobs)))
+        finally:
+            self._queue.put_nowait(None)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stopping.is_set() or self._in_vain >= _MOST_IN_VAIN
+
+    async def _job(self, number: int, job: Job) -> None:
+        async with self._slots.all() if self._alone else self._slots:
+            if self._is_over:
+                return
+            label = f"{self._name}-{'again-' if self._alone else ''}{number:03}"
+            run_id = f"{self._run_id}-{label}"
+            fixture = Fixture(
+                self._make_runner(),
+                job.settings,
+                self._folder / label,
+                run_id,
+                has_controls=self._has_controls,
+                keeps_brains=self._keep is not None,
+            )
+            try:
+                async with AsyncExitStack() as stack:
+                    await stack.enter_async_context(fixture)
+                    await self._run_job(fixture, job)
+                    if self._keep is not None and fixture.addresses:
+                        is_main = number == 0 and not self._alone
+                        taken = await self._keep.take(
+                            self._name, fixture, job.entries, is_main=is_main
+                        )
+                        if taken:
+                            stack.pop_all()
+            except DaemonError as error:
+                # A failure to start is reported by every case; this is a failure to stop.
+                self.problems.append(render_error(error))
+
+    async def _run_job(self, fixture: Fixture, job: Job) -> None:
+        try:
+            await fixture.prepare()
+        except (UntestableError, DaemonError) as error:
+            why, cause = _why(error, job)
+            for entry in job.entries:
+                self._skip(entry, why, cause, cut_short=is_late(error))
+            self._count(cut_short=is_late(error))
+            return
+        concurrent = [e for e in job.entries if e.case.concurrent and not self._alone]
+        serial = [entry for entry in job.entries if entry not in concurrent]
+        tasks = [asyncio.create_task(self._beside(entry, fixture)) for entry in concurrent]
+        try:
+            await self._serial(serial, fixture)
+            lost = [entry for entry in await asyncio.gather(*tasks) if entry is not None]
+            await self._serial(lost, fixture)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _skip(self, entry: CaseVariant, why: str, cause: str, *, cut_short: bool) -> None:
+        skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
+        self._queue.put_nowait(CaseRun(skipped, [], cut_short=cut_short))
+
+    def _count(self, *, cut_short: bool) -> None:
+        """Count repeats that run out of time too."""
+        self._in_vain = self._in_vain + 1 if cut_short and self._alone else 0
+
+    async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
+        """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
+        hangs, why, cause, cut_short = _Hangs(fixture), "", "", False
+        for entry in entries:
+            if self._is_over:
+                break
+            if not why:
+                try:
+                    await fixture.restore()
+                except DaemonError as error:
+                    why, cut_short = render_error(error), is_late(error)
+                    cause = start_cause(error, entry.case.daemon.env)
+            if why:
+                self._skip(entry, why, cause, cut_short=cut_short)
+                continue
+            run = await run_case(entry, fixture, brain_id(entry))
+            try:
+                if await hangs.recover(run) and run.hung:
+                    # The case before left the daemon in this state: it alone is lost.
+                    run = await run_case(entry, fixture, brain_id(entry))
+                    await hangs.recover(run)
+            except DaemonError as error:
+                why, cut_short = render_error(error), is_late(error)
+                cause = start_cause(error, entry.case.daemon.env)
+            self._queue.put_nowait(run)
+            self._count(cut_short=run.cut_short)
+            if hangs.verdict and not why:
+                why, cause, cut_short = hangs.verdict, "the daemon does not answer any more", True
+
+    async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
+        """Run a case beside others; return it, unreported, if another's daemon died under it."""
+        run = await run_case(entry, fixture, brain_id(entry))
+        if any(check.result is Result.UNTESTABLE for check in run.result.checks):
+            return entry
+        self._queue.put_nowait(run)
+        return None
+
+
+class _Hangs:
+    """Restarts a daemon that has stopped answering, as long as that is likely to help."""
+
+    def __init__(self, fixture: Fixture) -> None:
+        self._fixture = fixture
+        self._is_new = True
+        """Whether the daemon has been started since the last case that got an answer."""
+        self._in_a_row = 0
+        self._seconds = 0.0
+        self.verdict = ""
+        """Why no more cases should be run; empty if they should."""
+
+    async def recover(self, run: CaseRun) -> bool:
+        """Restart the daemon if it answers no more.
+
+        Returns:
+            Whether a case that got no answer should be run again on the daemon just started.
+
+        Raises:
+            DaemonError: if the daemon does not start.
+        """
+        was_new, self._is_new = self._is_new, self._is_new and run.hung
+        if not run.unanswered:
+            self._in_a_row = 0
+            return False
+        self._seconds += run.result.took_ms / 1e3
+        can_restart = self._fixture.runner.restartable
+        if run.hung and (was_new or not can_restart):
+            self._in_a_row += 1
+        elif not run.hung:
+            self._in_a_row = 0
+        name = self._fixture.runner.name
+        if self._in_a_row == _MAX_HUNG:
+            self.verdict = (
+                f"{name} was given up: after each of {_MAX_HUNG} starts in a row, it did not answer"
+                " the first request of a case"
+                if can_restart
+                else f"{name} did not answer {_MAX_HUNG} cases in a row, and memconform cannot"
+                " restart a daemon that it did not start"
+            )
+        elif self._seconds > _HUNG_SECONDS:
+            self.verdict = (
+                f"{name} was given up: its cases waited {self._seconds:.0f} s in total for answers"
+                " that did not come"
+            )
+        if self.verdict or not can_restart:
+            return False
+        if not run.hung and await self._fixture.answers():
+            return False
+        await self._fixture.restart()
+        self._is_new = True
+        return not was_new
+
+
+def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:
+    """Return why the cases of a job cannot be run, and the cause."""
+    if isinstance(error, DaemonError):
+        return render_error(error), start_cause(error, job.settings.env)
+    return str(error), error.cause
+
+
+BRAIN_PREFIX = "mc-"
+"""Prefix of the ids of all brains that cases create."""
+
+
+def brain_id(entry: CaseVariant) -> str:
+    """Return the id of a case's brain: unique to the case, and the same in each run.
+
+    A command in a report can therefore be repeated.
+    """
+    plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
+    # Variants may differ only in characters that an id cannot contain.
+    suffix = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
+    return f"{BRAIN_PREFIX}{plain}{suffix}"
