@@ -81,7 +81,8 @@ ifneq ($(origin WORKERS),environment)
 exhaustive: WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2 + 1)))
 endif
 exhaustive: $(STAMP)
-	$(PYTEST) -m "$(OTHERS)"
+	$(PYTEST) -m "$(OTHERS)" $$(find eval/tests -mindepth 1 -maxdepth 1 -type d ! -name unit) \
+		$$(grep -lrE 'mark\.exhaustive' eval/tests/unit sdks/py/tests --include='test_*.py')
 
 unit: $(STAMP)
 	$(PYTEST) $(UNIT)

@@ -20,7 +20,7 @@ from pathlib import Path
 _SDKS = Path(__file__).resolve().parents[1] / "sdks"
 TABLES = [
     _SDKS / "go" / "internal" / "text" / "unicode61.txt",
-    _SDKS / "ts" / "src" / "text" / "unicode61.ts",
+    _SDKS / "ts" / "src" / "text" / "unicode61.txt",
     _SDKS / "py" / "src" / "memoryd" / "text" / "unicode61.txt",
 ]
 VECTORS = _SDKS / "vectors" / "tokens.json"
@@ -30,11 +30,6 @@ _RULE = (
     "Made by scripts/tokenizer.py, with all suffixes of Porter's algorithm and all code points at "
     "which the tokenizer's tables change."
 )
-_MODULE_START = (
-    "/** What scripts/tokenizer.py says of each code point. */\nexport const UNICODE61 = `\\\n"
-)
-_MODULE_END = "`;\n"
-"""TypeScript has the table as a module, because its compiler copies no other file."""
 _SEPARATOR = ",\n  "
 _STEMS = " b be tr cab oper yell syzyg trouble é hopp fizz ag abl siz yt"
 _SUFFIXES = (
@@ -132,21 +127,10 @@ def vectors(lines: str) -> str:
     return f'{{\n "rule": {json.dumps(_RULE)},\n "cases": [\n  {_SEPARATOR.join(cases)}\n ]\n}}\n'
 
 
-def read_table(path: Path) -> str:
-    """The lines of the table of a daemon."""
-    content = path.read_text(encoding="utf-8")
-    if path.suffix != ".ts":
-        return content
-    if not (content.startswith(_MODULE_START) and content.endswith(_MODULE_END)):
-        raise ValueError(f"{path} does not hold a table; run scripts/tokenizer.py")
-    return content.removeprefix(_MODULE_START).removesuffix(_MODULE_END)
-
-
 def main() -> None:
     lines = table()
     for path in TABLES:
-        module = _MODULE_START + lines + _MODULE_END
-        path.write_text(module if path.suffix == ".ts" else lines, encoding="utf-8")
+        path.write_text(lines, encoding="utf-8")
     VECTORS.write_text(vectors(lines))
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.case_runner import CaseRun, run_case, skipped_case
@@ -148,10 +149,10 @@ class JobRunner:
         try:
             await fixture.prepare()
         except (UntestableError, DaemonError) as error:
-            why, cause = _why(error, job)
+            loss = _Loss.of(error, job.settings)
             for entry in job.entries:
-                self._skip(entry, why, cause, cut_short=is_late(error))
-            self._count(cut_short=is_late(error))
+                self._queue.put_nowait(loss.run(entry))
+            self._count(cut_short=loss.is_late)
             return
         concurrent = [e for e in job.entries if e.case.concurrent and not self._alone]
         serial = [entry for entry in job.entries if entry not in concurrent]
@@ -165,28 +166,23 @@ class JobRunner:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _skip(self, entry: CaseVariant, why: str, cause: str, *, cut_short: bool) -> None:
-        skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
-        self._queue.put_nowait(CaseRun(skipped, [], cut_short=cut_short))
-
     def _count(self, *, cut_short: bool) -> None:
         """Count repeats that run out of time too."""
         self._in_vain = self._in_vain + 1 if cut_short and self._alone else 0
 
     async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
         """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
-        hangs, why, cause, cut_short = _Hangs(fixture), "", "", False
+        hangs, loss = _Hangs(fixture), None
         for entry in entries:
             if self._is_over:
                 break
-            if not why:
+            if loss is None:
                 try:
                     await fixture.restore()
                 except DaemonError as error:
-                    why, cut_short = render_error(error), is_late(error)
-                    cause = start_cause(error, entry.case.daemon.env)
-            if why:
-                self._skip(entry, why, cause, cut_short=cut_short)
+                    loss = _Loss.of(error, entry.case.daemon)
+            if loss is not None:
+                self._queue.put_nowait(loss.run(entry))
                 continue
             run = await run_case(entry, fixture, brain_id(entry))
             try:
@@ -195,12 +191,11 @@ class JobRunner:
                     run = await run_case(entry, fixture, brain_id(entry))
                     await hangs.recover(run)
             except DaemonError as error:
-                why, cut_short = render_error(error), is_late(error)
-                cause = start_cause(error, entry.case.daemon.env)
+                loss = _Loss.of(error, entry.case.daemon)
             self._queue.put_nowait(run)
             self._count(cut_short=run.cut_short)
-            if hangs.verdict and not why:
-                why, cause, cut_short = hangs.verdict, "the daemon does not answer any more", True
+            if hangs.verdict and loss is None:
+                loss = _Loss(hangs.verdict, "the daemon does not answer any more", is_late=True)
 
     async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
         """Run a case beside others; return it, unreported, if another's daemon died under it."""
@@ -209,6 +204,27 @@ class JobRunner:
             return entry
         self._queue.put_nowait(run)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """Why no more cases can be run on a daemon, and the cause."""
+
+    why: str
+    cause: str
+    is_late: bool
+
+    @classmethod
+    def of(cls, error: UntestableError | DaemonError, settings: DaemonSettings) -> Self:
+        """The loss of a daemon that cannot be started."""
+        if isinstance(error, DaemonError):
+            return cls(render_error(error), start_cause(error, settings.env), is_late(error))
+        return cls(str(error), error.cause, is_late(error))
+
+    def run(self, entry: CaseVariant) -> CaseRun:
+        """What is reported of a case of the daemon."""
+        skipped = skipped_case(entry, Result.UNTESTABLE, self.why, self.cause)
+        return CaseRun(skipped, [], cut_short=self.is_late)
 
 
 class _Hangs:
@@ -263,13 +279,6 @@ class _Hangs:
         await self._fixture.restart()
         self._is_new = True
         return not was_new
-
-
-def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:
-    """Return why the cases of a job cannot be run, and the cause."""
-    if isinstance(error, DaemonError):
-        return render_error(error), start_cause(error, job.settings.env)
-    return str(error), error.cause
 
 
 BRAIN_PREFIX = "mc-"

@@ -85,8 +85,8 @@ def test_calls_that_no_model_answered_are_counted(memconform: Call, workspace: P
     assert "model=none" in ended.err
 
 
-_LIGHT = ("faiss", "qdrant")
-_PLAIN = (*_LIGHT, "chroma", "langgraph", "lancedb", "llamaindex")
+_LIGHT = ("faiss",)
+_PLAIN = (*_LIGHT, "qdrant", "chroma", "langgraph", "lancedb", "llamaindex")
 """Stores that rank by the similarity of the vectors alone."""
 
 

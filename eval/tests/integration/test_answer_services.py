@@ -40,7 +40,7 @@ def _answers(
 @pytest.mark.parametrize(
     ("suite", "limit"),
     [
-        ("longmemeval", ("--limit", "50")),
+        ("longmemeval", ("--limit", "20")),
         # Takes more than a minute.
         pytest.param("locomo", (), id="locomo-whole", marks=pytest.mark.slow),
     ],
@@ -48,7 +48,7 @@ def _answers(
 def test_the_public_files_get_equal_figures_from_each_vendors_client(
     memconform: Call, workspace: Path, service: Service, suite: str, limit: tuple[str, ...]
 ) -> None:
-    """Fifty questions of LongMemEval, or all 199 of one conversation of LoCoMo, without the arm
+    """Twenty questions of LongMemEval, or all 199 of one conversation of LoCoMo, without the arm
     whose prompts take longest.
 
     The scripted service reads and judges by the same rules as `fake`, so that a prompt that a

@@ -277,8 +277,8 @@ def test_a_public_client_does_what_is_published_of_it(
 
 
 def test_broken_clients_are_found(memconform: Callable[..., Ended]) -> None:
-    sample = ("--sample", "12", "--json", "report.json")
+    sample = ("--sample", "6", "--json", "report.json")
     ended = memconform("mutate", "--clients", *sample, timeout=10 * WAIT_SECONDS)
     assert ended.code == 0, ended.err
     report = json.loads((ended.folder / "report.json").read_bytes())
-    assert report["killed"] == report["total"] == 12
+    assert report["killed"] == report["total"] == 6

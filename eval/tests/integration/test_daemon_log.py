@@ -42,7 +42,7 @@ async def _written(tmp_path: Path, argv: list[str]) -> tuple[Path, int]:
     return log, largest
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) -> None:
     log, largest = await _written(tmp_path, _writes(15_000_000))
     # It is cut while it grows; how far it gets depends on who of the two the machine runs.

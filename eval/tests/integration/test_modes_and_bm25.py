@@ -53,7 +53,7 @@ def test_auto_with_the_feature_hash_ranks_as_bm25(memconform: Call, dataset: str
 
 @pytest.mark.timeout(1_800)
 @installed
-@pytest.mark.parametrize("dataset", _SETS)
+@pytest.mark.parametrize("dataset", ["smoke", pytest.param("lme", marks=pytest.mark.slow)])
 def test_no_mode_with_a_real_embedder_passes_less_than_bm25(memconform: Call, dataset: str) -> None:
     # The legs are the same in all SDKs.
     bm25, semantic = (

@@ -39,7 +39,13 @@ def _printed(ended: Ended) -> list[list[str]]:
     return [shlex.split(command) for command in found]
 
 
-@pytest.mark.parametrize("output", [(), ("--output", "my results")], ids=["default", "output"])
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param((), id="default", marks=pytest.mark.slow),
+        pytest.param(("--output", "my results"), id="output"),
+    ],
+)
 def test_printed_commands_work_where_they_were_printed(
     memconform: Call, workspace: Path, dataset: Path, output: tuple[str, ...]
 ) -> None:

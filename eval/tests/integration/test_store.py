@@ -90,8 +90,8 @@ def test_recent_and_foreign_files_stay(tmp_path: Path, name: str, age: int) -> N
 @pytest.mark.parametrize(
     "mebibytes",
     [
-        pytest.param(96, marks=pytest.mark.sampled),
-        pytest.param(256, marks=pytest.mark.exhaustive),
+        96,
+        pytest.param(256, marks=pytest.mark.slow),
     ],
 )
 def test_a_log_of_one_line_is_redacted_in_little_memory(tmp_path: Path, mebibytes: int) -> None:

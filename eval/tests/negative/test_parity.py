@@ -202,14 +202,8 @@ def test_two_runs_of_one_sdk_are_labelled_by_letters(place: _Place) -> None:
     "flags",
     [
         pytest.param((*LME, *SEARCH), id="lme, searched"),
-        pytest.param(
-            (*LME, *PROMPTED), id="lme, asked by way of a model", marks=pytest.mark.exhaustive
-        ),
-        pytest.param(
-            (*LME, *PROMPTED, *_FEW),
-            id="some of lme, asked by way of a model",
-            marks=pytest.mark.sampled,
-        ),
+        pytest.param((*LME, *PROMPTED), id="lme, asked by way of a model", marks=pytest.mark.slow),
+        pytest.param((*LME, *PROMPTED, *_FEW), id="some of lme, asked by way of a model"),
         pytest.param(
             ("--dataset", "smoke", "--seed-reference-brain", *BASIC),
             id="smoke, asked",

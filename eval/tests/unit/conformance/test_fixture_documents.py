@@ -185,7 +185,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Sender, "send", send_shortly)
     # short limit: the daemon shares this process, and answers at once or never.
-    monkeypatch.setattr("memconform.conformance.fixture._HEALTH_SECONDS", 1.0)
+    monkeypatch.setattr("memconform.conformance.fixture._HEALTH_SECONDS", 0.3)
 
 
 @pytest.mark.usefixtures("impatient")

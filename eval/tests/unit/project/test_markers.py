@@ -41,7 +41,7 @@ def _sampled_alone(files: Mapping[str, str]) -> list[str]:
 
 
 def test_each_file_with_sampled_tests_has_exhaustive_ones() -> None:
-    assert sum("mark.sampled" in text for text in _FILES.values()) >= 4
+    assert sum("mark.sampled" in text for text in _FILES.values()) >= 2
     assert _sampled_alone(_FILES) == []
 
 

@@ -1,8 +1,9 @@
 /** The tokens of SQLite's `porter unicode61`, of which the contract counts occurrences. */
 
+import { readFileSync } from "node:fs";
+
 import { stem } from "./porter.js";
 import { nfkc } from "./terms.js";
-import { UNICODE61 } from "./unicode61.js";
 
 const TOKEN = /[a-z0-9\x80-\xff]+/g;
 
@@ -60,10 +61,14 @@ function fold(text: string): string {
   return Buffer.from(folded).toString("latin1");
 }
 
-/** Read the table that scripts/tokenizer.py writes, which says what its lines mean. */
+/**
+ * Read the table that scripts/tokenizer.py writes, which says what its lines mean. The compiler leaves
+ * it among the sources.
+ */
 function readFolds(): Uint32Array {
   const table = new Uint32Array(0x11_0000);
-  for (const line of UNICODE61.trim().split("\n")) {
+  const lines = readFileSync(new URL("../../src/text/unicode61.txt", import.meta.url), "ascii");
+  for (const line of lines.trim().split("\n")) {
     const fields = line.split(" ");
     const [from = 0, to = 0, step = 1, change = 0] = fields.map((digits) => parseInt(digits, 16));
     for (let point = from; point <= to; point += fields.length === 4 ? step : 1) {

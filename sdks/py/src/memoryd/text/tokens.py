@@ -22,12 +22,13 @@ class _Folds(dict[int, str | None]):
         super().__init__()
         # scripts/tokenizer.py writes the table, and says what its lines mean.
         table = resources.files("memoryd.text").joinpath("unicode61.txt").read_text("ascii")
-        self._folded = np.full(sys.maxunicode + 1, _SEPARATES, dtype=np.int32)
+        points = np.arange(sys.maxunicode + 1, dtype=np.int32)
+        self._folded = np.full_like(points, _SEPARATES)
         for line in table.splitlines():
             first, last, *change = line.split()
             step, add = (int(number, 16) for number in change) if len(change) == 2 else (1, 0)
-            points = np.arange(int(first, 16), int(last, 16) + 1, step)
-            self._folded[points] = _NOTHING if change == ["-"] else points + add
+            run = slice(int(first, 16), int(last, 16) + 1, step)
+            self._folded[run] = _NOTHING if change == ["-"] else points[run] + add
 
     def __missing__(self, point: int) -> str | None:
         folded = int(self._folded[point])
