@@ -25,6 +25,7 @@ JOBS ?= 2
 IN_PARALLEL := --no-print-directory --jobs=$(JOBS) \
 	$(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
+OTHER_TESTS := $(addprefix eval/tests/,adversarial browser integration negative)
 # One more than cores: many tests spend a third of their time waiting to see that a daemon does nothing.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # Each worker imports every test module, which takes twice as long where bytecode is not kept.
@@ -81,8 +82,7 @@ ifneq ($(origin WORKERS),environment)
 exhaustive: WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2 + 1)))
 endif
 exhaustive: $(STAMP)
-	$(PYTEST) -m "$(OTHERS)" $$(find eval/tests -mindepth 1 -maxdepth 1 -type d ! -name unit) \
-		$$(grep -lrE 'mark\.exhaustive' eval/tests/unit sdks/py/tests --include='test_*.py')
+	$(PYTEST) -m "$(OTHERS)" $(OTHER_TESTS) $$(grep -lr mark.exhaustive $(UNIT) --include='test_*.py')
 
 unit: $(STAMP)
 	$(PYTEST) $(UNIT)

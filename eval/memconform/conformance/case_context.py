@@ -82,12 +82,6 @@ class CheckResults:
         """Whether every check made so far holds."""
         return not any(state.faults for state in self.states.values())
 
-    @property
-    def ran_out(self) -> bool:
-        """Whether something took longer than a check allows."""
-        states = self.states.values()
-        return any(state.faults and state.expectation.took_ms is not None for state in states)
-
 
 class CaseContext:
     """One run of one case. Always close it."""
@@ -100,8 +94,6 @@ class CaseContext:
         """Why the daemon failed to start in a step without expectations; empty if it did not."""
         self.start_cause = ""
         """The cause of that."""
-        self.ran_out = False
-        """Whether a step has waited for as long as it may."""
         self.brain_created = False
         self.disturbed = ""
         """The cause of the first request that should have changed the brain, and went wrong."""

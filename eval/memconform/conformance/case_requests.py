@@ -266,12 +266,8 @@ class Stream:
         async with self._changed:
             self._changed.notify_all()
 
-    async def wait(self, event: str | None, count: int, seconds: float) -> bool:
-        """Wait until the stream ends or has `count` events of that name.
-
-        Returns:
-            Whether it does before the time is up.
-        """
+    async def wait(self, event: str | None, count: int, seconds: float) -> None:
+        """Wait until the stream ends, has `count` events of that name, or the time is up."""
 
         def is_done() -> bool:
             if self.outcome.ended != "open" or self.outcome.failure is not None:
@@ -280,8 +276,7 @@ class Stream:
 
         with suppress(TimeoutError):
             async with time_limit(seconds), self._changed:
-                return await self._changed.wait_for(is_done)
-        return False
+                await self._changed.wait_for(is_done)
 
     async def close(self) -> None:
         """Close the connection, like a client that disconnects."""

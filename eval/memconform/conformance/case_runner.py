@@ -10,7 +10,7 @@ from typing import Any
 from memconform.conformance.case import Server
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.causes import exit_cause, is_late, start_cause
+from memconform.conformance.causes import exit_cause, is_timeout, start_cause
 from memconform.conformance.exchange_shapes import WireFault
 from memconform.conformance.expectations import describe
 from memconform.conformance.fixture import (
@@ -26,7 +26,7 @@ from memconform.conformance.fixture_documents import (
     require_stored,
 )
 from memconform.conformance.request_bodies import as_json
-from memconform.conformance.results import IMPLICIT, RED, CaseResult, Cause, Check, Result
+from memconform.conformance.results import IMPLICIT, CaseResult, Cause, Check, Result
 from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, stopped
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.valid_requests import rejected_lines
@@ -54,10 +54,10 @@ class CaseRun:
     """Whether the daemon did not even answer the setup request in time."""
     unanswered: bool = False
     """Whether it left any request without an answer."""
-    cut_short: bool = False
-    """Whether it did not pass, and ran out of time: the machine may have been too busy."""
+    timed_out: bool = False
+    """Whether it measured nothing because a start, a setup request or the case timed out."""
     repeated: bool = False
-    """Whether it was cut short at first, and this is what came of it alone."""
+    """Whether this is the repeat of a run that timed out."""
 
 
 def check_ids(entry: CaseVariant) -> list[str]:
@@ -104,7 +104,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     """Run a case in a brain of its own; whatever the daemon does is part of the result."""
     context = CaseContext(entry, fixture, brain)
     fixture.last_case = entry.id
-    results, stop = CheckResults(), None
+    results, stop, timed_out = CheckResults(), None, False
     started = time.perf_counter()
     try:
         async with asyncio.timeout(entry.case.limit_s):
@@ -114,8 +114,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     except InapplicableError as error:
         stop = _Stop(str(error), "", is_inapplicable=True)
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
-        stop = _stop(error, fixture, entry)
-        context.ran_out |= is_late(error)
+        stop, timed_out = _stop(error, fixture, entry), is_timeout(error)
     finally:
         await _clean_up(entry, context, keep=_is_kept(entry, fixture, results, stop))
         results.wire += context.connection_faults
@@ -130,9 +129,16 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
     unanswered = context.hung or any(o.is_unanswered for o in context.exchanges)
-    ran_out = context.ran_out or unanswered or results.ran_out
-    cut_short = ran_out and result.result in RED
-    return CaseRun(result, context.exchanges, context.hung, unanswered, cut_short)
+    # A start that timed out fails the check `alive`, which is the last one.
+    has_exited = exit_reason is not None and not context.start_failure
+    has_failed = any(check.result in (Result.FAIL, Result.ERROR) for check in checks[:-1])
+    return CaseRun(
+        result,
+        context.exchanges,
+        hung=context.hung,
+        unanswered=unanswered,
+        timed_out=(timed_out or context.hung) and not has_exited and not has_failed,
+    )
 
 
 def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:

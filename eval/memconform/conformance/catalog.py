@@ -1,5 +1,7 @@
 """Reads case files, expands their matrices, and validates cases against the contract's rules."""
 
+import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -103,6 +105,21 @@ class CaseVariant:
     def slots(self) -> list[str]:
         """Return the slots of all its checks, in order."""
         return [slot for step in walk_steps(self.case) for slot in step.expect]
+
+
+BRAIN_PREFIX = "mc-"
+"""Prefix of the ids of all brains that cases create."""
+
+
+def brain_id(entry: CaseVariant) -> str:
+    """Return the id of a case's brain: unique to the case, and the same in each run.
+
+    A command in a report can therefore be repeated.
+    """
+    plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
+    # Variants may differ only in characters that an id cannot contain.
+    suffix = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
+    return f"{BRAIN_PREFIX}{plain}{suffix}"
 
 
 def _accesses_state(step: BaseStep) -> bool:

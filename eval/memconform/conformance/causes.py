@@ -132,9 +132,9 @@ def events_cause(outcome: StepResult) -> str:
 _SHOWN_EVENTS = 6
 
 
-def is_late(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is that time ran out."""
-    if error.__cause__ is not None and is_late(error.__cause__):
+def is_timeout(error: BaseException) -> bool:
+    """Whether an error, or what caused it, is a timeout of a start or of a case."""
+    if error.__cause__ is not None and is_timeout(error.__cause__):
         return True
     is_start = isinstance(error, DaemonError) and error.code == "daemon_not_ready"
     return is_start or isinstance(error, TimeoutError)

@@ -1,8 +1,6 @@
 """Runs the cases of one SDK: those that share a daemon in order, and several daemons at once."""
 
 import asyncio
-import re
-import zlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ from typing import Self
 
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.case_runner import CaseRun, run_case, skipped_case
-from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.causes import is_late, start_cause
+from memconform.conformance.catalog import CaseVariant, brain_id
+from memconform.conformance.causes import is_timeout, start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
@@ -28,8 +26,8 @@ _HUNG_SECONDS = 900.0
 """How long the cases that share a daemon may wait for answers in vain, in total: sixty cases with
 one unanswered request each, and the starts after them."""
 
-_MOST_IN_VAIN = 3
-"""Consecutive repeats alone that run out of time too, before the others are not repeated."""
+_MAX_TIMEOUTS = 3
+"""Consecutive repeats that time out too, before the other cases are not repeated."""
 
 MakeRunner = Callable[[], SdkRunner]
 """Creates a runner; each daemon needs one of its own, because a runner holds state."""
@@ -77,6 +75,7 @@ class JobRunner:
         has_controls: bool,
         stopping: asyncio.Event,
         keep: KeptDaemons | None,
+        is_repeat: bool = False,
     ) -> None:
         self._keep = keep
         self._name = name
@@ -86,17 +85,15 @@ class JobRunner:
         self._slots = slots
         self._has_controls = has_controls
         self._stopping = stopping
-        self._alone = False
+        self._is_repeat = is_repeat
+        """Whether these are repeats, with nothing beside them."""
         self._queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
-        self._in_vain = 0
+        self._timeouts = 0
         self.problems: list[str] = []
         """Failures of daemons that belong to no case."""
 
-    async def run(
-        self, entries: Sequence[CaseVariant], *, alone: bool = False
-    ) -> AsyncGenerator[CaseRun, None]:
-        """Run cases, `alone` with nothing beside them, and yield them as they finish."""
-        self._alone = alone
+    async def run(self, entries: Sequence[CaseVariant]) -> AsyncGenerator[CaseRun, None]:
+        """Run cases and yield them as they finish."""
         worker = asyncio.create_task(self._work(group_by_daemon(entries)))
         try:
             while (run := await self._queue.get()) is not None:
@@ -114,13 +111,13 @@ class JobRunner:
 
     @property
     def _is_over(self) -> bool:
-        return self._stopping.is_set() or self._in_vain >= _MOST_IN_VAIN
+        return self._stopping.is_set() or self._timeouts >= _MAX_TIMEOUTS
 
     async def _job(self, number: int, job: Job) -> None:
-        async with self._slots.all() if self._alone else self._slots:
+        async with self._slots.all() if self._is_repeat else self._slots:
             if self._is_over:
                 return
-            label = f"{self._name}-{'again-' if self._alone else ''}{number:03}"
+            label = f"{self._name}-{number:03}{'-again' if self._is_repeat else ''}"
             run_id = f"{self._run_id}-{label}"
             fixture = Fixture(
                 self._make_runner(),
@@ -135,7 +132,7 @@ class JobRunner:
                     await stack.enter_async_context(fixture)
                     await self._run_job(fixture, job)
                     if self._keep is not None and fixture.addresses:
-                        is_main = number == 0 and not self._alone
+                        is_main = number == 0 and not self._is_repeat
                         taken = await self._keep.take(
                             self._name, fixture, job.entries, is_main=is_main
                         )
@@ -149,12 +146,12 @@ class JobRunner:
         try:
             await fixture.prepare()
         except (UntestableError, DaemonError) as error:
-            loss = _Loss.of(error, job.settings)
+            loss = _DaemonLoss.of(error, job.settings)
             for entry in job.entries:
                 self._queue.put_nowait(loss.run(entry))
-            self._count(cut_short=loss.is_late)
+            self._count(timed_out=loss.is_timeout)
             return
-        concurrent = [e for e in job.entries if e.case.concurrent and not self._alone]
+        concurrent = [e for e in job.entries if e.case.concurrent and not self._is_repeat]
         serial = [entry for entry in job.entries if entry not in concurrent]
         tasks = [asyncio.create_task(self._beside(entry, fixture)) for entry in concurrent]
         try:
@@ -166,9 +163,8 @@ class JobRunner:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _count(self, *, cut_short: bool) -> None:
-        """Count repeats that run out of time too."""
-        self._in_vain = self._in_vain + 1 if cut_short and self._alone else 0
+    def _count(self, *, timed_out: bool) -> None:
+        self._timeouts = self._timeouts + 1 if timed_out and self._is_repeat else 0
 
     async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
         """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
@@ -180,7 +176,7 @@ class JobRunner:
                 try:
                     await fixture.restore()
                 except DaemonError as error:
-                    loss = _Loss.of(error, entry.case.daemon)
+                    loss = _DaemonLoss.of(error, entry.case.daemon)
             if loss is not None:
                 self._queue.put_nowait(loss.run(entry))
                 continue
@@ -191,11 +187,12 @@ class JobRunner:
                     run = await run_case(entry, fixture, brain_id(entry))
                     await hangs.recover(run)
             except DaemonError as error:
-                loss = _Loss.of(error, entry.case.daemon)
+                loss = _DaemonLoss.of(error, entry.case.daemon)
             self._queue.put_nowait(run)
-            self._count(cut_short=run.cut_short)
+            self._count(timed_out=run.timed_out)
             if hangs.verdict and loss is None:
-                loss = _Loss(hangs.verdict, "the daemon does not answer any more", is_late=True)
+                cause = "the daemon does not answer any more"
+                loss = _DaemonLoss(hangs.verdict, cause, is_timeout=True)
 
     async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
         """Run a case beside others; return it, unreported, if another's daemon died under it."""
@@ -207,24 +204,24 @@ class JobRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loss:
+class _DaemonLoss:
     """Why no more cases can be run on a daemon, and the cause."""
 
     why: str
     cause: str
-    is_late: bool
+    is_timeout: bool
 
     @classmethod
     def of(cls, error: UntestableError | DaemonError, settings: DaemonSettings) -> Self:
         """The loss of a daemon that cannot be started."""
         if isinstance(error, DaemonError):
-            return cls(render_error(error), start_cause(error, settings.env), is_late(error))
-        return cls(str(error), error.cause, is_late(error))
+            return cls(render_error(error), start_cause(error, settings.env), is_timeout(error))
+        return cls(str(error), error.cause, is_timeout(error))
 
     def run(self, entry: CaseVariant) -> CaseRun:
         """What is reported of a case of the daemon."""
         skipped = skipped_case(entry, Result.UNTESTABLE, self.why, self.cause)
-        return CaseRun(skipped, [], cut_short=self.is_late)
+        return CaseRun(skipped, [], timed_out=self.is_timeout)
 
 
 class _Hangs:
@@ -279,18 +276,3 @@ class _Hangs:
         await self._fixture.restart()
         self._is_new = True
         return not was_new
-
-
-BRAIN_PREFIX = "mc-"
-"""Prefix of the ids of all brains that cases create."""
-
-
-def brain_id(entry: CaseVariant) -> str:
-    """Return the id of a case's brain: unique to the case, and the same in each run.
-
-    A command in a report can therefore be repeated.
-    """
-    plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
-    # Variants may differ only in characters that an id cannot contain.
-    suffix = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
-    return f"{BRAIN_PREFIX}{plain}{suffix}"

@@ -142,7 +142,7 @@ class SdkResult(Record):
     cases: list[CaseResult]
     problems: list[str] = Field(default_factory=list)
     repeated: list[str] = Field(default_factory=list)
-    """Case variants that ran out of time beside others; their results are of a run alone."""
+    """Case variants that measured nothing because of a timeout, and were run again, alone."""
     took_s: float = 0.0
     stale_known: list[str] = Field(default_factory=list)
     """Known causes of failures that no longer occur."""

@@ -27,7 +27,7 @@ from memconform.conformance.case import (
 )
 from memconform.conformance.case_context import CaseContext, CheckResults
 from memconform.conformance.case_paths import CasePaths
-from memconform.conformance.causes import is_late, start_cause, status_fault
+from memconform.conformance.causes import start_cause, status_fault
 from memconform.conformance.expectations import ExpectationResult, evaluate
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.fixture_documents import (
@@ -180,8 +180,7 @@ class StepExecutor:
             raise StoppedError(f"await: there is no stream {step.await_!r}", "await: no stream")
         stream, sent = self._context.streams[name]
         stream.read()  # one that was opened unread is read late
-        in_time = await stream.wait(step.event, step.count, step.within_ms / 1e3)
-        self._context.ran_out |= not in_time
+        await stream.wait(step.event, step.count, step.within_ms / 1e3)
         self._context.check_wire(results, stream.outcome, sent, step.expect)
         return stream.outcome
 
@@ -308,10 +307,8 @@ class StepExecutor:
             match step.process:
                 case "stop":
                     report = await fixture.end(signal.SIGTERM, seconds)
-                    self._context.ran_out |= report.alive
                 case "kill":
                     report = await fixture.end(signal.SIGKILL, seconds)
-                    self._context.ran_out |= report.alive
                 case "inspect":
                     report = await fixture.inspect()
                 case "fill_disk" | "free_disk":
@@ -336,7 +333,6 @@ class StepExecutor:
                     if step.without_host:
                         report = await fixture.inspect()
         except DaemonError as error:
-            self._context.ran_out |= is_late(error)
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.
                 self._context.start_failure = render_error(error)
@@ -360,7 +356,6 @@ class StepExecutor:
             attempt = CheckResults()
             await self.run(step.until, attempt, extra)
             if attempt.holds or loop.time() >= end:
-                self._context.ran_out |= not attempt.holds
                 results.merge(attempt)
                 return
             results.wire += attempt.wire

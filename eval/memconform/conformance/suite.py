@@ -1,4 +1,4 @@
-"""Runs all cases on one SDK, repeats those that are cut short, and collects the results."""
+"""Runs all cases on one SDK, repeats those that time out, and collects the results."""
 
 import asyncio
 import time
@@ -55,8 +55,8 @@ async def conform(
 ) -> AsyncGenerator[Event, None]:
     """Run `entries` on an SDK and yield events; the last one has all results.
 
-    Cases that are cut short are repeated alone, and reported then: twenty daemons that started at
-    once on two cores were ready after 39 s, nine seconds after their limit.
+    Cases that measured nothing because of a timeout are repeated alone, and reported then: of
+    twenty daemons that started at once on two cores, the last was ready after 39 s.
 
     Args:
         name: Name of the SDK in events and results.
@@ -67,7 +67,7 @@ async def conform(
         run_id: Prefix of the daemons' run ids.
         slots: Bounds how many daemons run at once.
         has_controls: Whether rejections are compared with valid requests to the same route.
-        repeats: Whether cases that are cut short are repeated.
+        repeats: Whether cases that time out are repeated.
         stop: No more cases are started once it returns True for a result.
         keep: Takes over daemons that stay up; None stops all.
     """
@@ -89,21 +89,25 @@ async def conform(
             elif entry.needed_embedders and why == embedder_skip_reason(entry, runner):
                 of_other_embedders.append(entry.id)
     stopping = asyncio.Event()
-    job_runner = JobRunner(
-        name=name,
-        make_runner=make_runner,
-        folder=folder,
-        run_id=run_id,
-        slots=slots,
-        has_controls=has_controls,
-        stopping=stopping,
-        keep=keep,
-    )
-    async with aclosing(_settled(job_runner, applicable, repeats=repeats)) as runs:
+    passes = [
+        JobRunner(
+            name=name,
+            make_runner=make_runner,
+            folder=folder,
+            run_id=run_id,
+            slots=slots,
+            has_controls=has_controls,
+            stopping=stopping,
+            keep=keep,
+            is_repeat=is_repeat,
+        )
+        for is_repeat in ((False, True) if repeats else (False,))
+    ]
+    async with aclosing(_run_passes(passes, applicable)) as runs:
         async for run in runs:
             case = mark_expected(run.result, name, known)
             results[case.case] = case
-            if run.repeated and not run.cut_short:
+            if run.repeated:
                 repeated.append(case.case)
             if stop(case):
                 stopping.set()
@@ -123,7 +127,7 @@ async def conform(
             profiles=[profile.value for profile in runner.profiles],
             modes=[mode.value for mode in runner.modes or ()],
             cases=mark_stale([results[entry.id] for entry in entries], name, known),
-            problems=job_runner.problems,
+            problems=[problem for each in passes for problem in each.problems],
             repeated=[entry.id for entry in entries if entry.id in repeated],
             readers=None if runner.readers is None else [r.value for r in runner.readers],
             unclaimed_reader_cases=of_other_readers,
@@ -134,21 +138,22 @@ async def conform(
     )
 
 
-async def _settled(
-    job_runner: JobRunner, entries: Sequence[CaseVariant], *, repeats: bool
+async def _run_passes(
+    passes: Sequence[JobRunner], entries: Sequence[CaseVariant]
 ) -> AsyncGenerator[CaseRun, None]:
-    """Run all cases, and repeat alone those that are cut short; yield each case once."""
-    late: dict[str, CaseRun] = {}
-    async with aclosing(job_runner.run(entries)) as runs:
+    """Run all cases, in each later pass those that timed out in the one before; yield each once."""
+    first, *later = passes
+    timed_out: dict[str, CaseRun] = {}
+    async with aclosing(first.run(entries)) as runs:
         async for run in runs:
-            if repeats and run.cut_short:
-                late[run.result.case] = run
+            if later and run.timed_out:
+                timed_out[run.result.case] = run
             else:
                 yield run
-    repeated = [entry for entry in entries if entry.id in late]
-    async with aclosing(job_runner.run(repeated, alone=True)) as runs:
-        async for run in runs:
-            del late[run.result.case]
-            yield replace(run, repeated=True)
-    for run in late.values():
+    for repeat in later:
+        async with aclosing(repeat.run([e for e in entries if e.id in timed_out])) as runs:
+            async for run in runs:
+                del timed_out[run.result.case]
+                yield replace(run, repeated=True)
+    for run in timed_out.values():
         yield run

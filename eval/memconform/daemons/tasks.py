@@ -61,7 +61,7 @@ class Slots(asyncio.Semaphore):
 
     @asynccontextmanager
     async def all(self) -> AsyncIterator[None]:
-        """Hold all slots; whoever has one keeps it until then."""
+        """Hold all slots, once every other task has released its own."""
         # Without the lock, two tasks would each hold some and wait for the rest.
         async with self._for_all, AsyncExitStack() as held:
             for _ in range(self._number):

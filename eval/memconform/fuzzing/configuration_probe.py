@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from memconform.conformance.job_runner import BRAIN_PREFIX
+from memconform.conformance.catalog import BRAIN_PREFIX
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.sdk_runner import SdkRunner
 from memconform.errors import DaemonError

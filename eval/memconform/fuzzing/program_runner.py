@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import httpx
 
-from memconform.conformance.job_runner import BRAIN_PREFIX
+from memconform.conformance.catalog import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
 from memconform.fuzzing.normalized_answer import ProgramAnswer, normalize

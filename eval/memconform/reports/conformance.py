@@ -66,6 +66,9 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
     return f"{', '.join([line, *others])}: {verdict}"
 
 
+_SHOWN_REPEATS = 5
+
+
 def conform_notes(report: ConformReport) -> list[str]:
     """Lines about cases that were not run, or not as others were: no count of checks shows them."""
     notes = []
@@ -78,10 +81,9 @@ def conform_notes(report: ConformReport) -> list[str]:
             )
         if sdk.repeated:
             cases = plural(len(sdk.repeated), "case variant")
-            notes.append(
-                f"{sdk.sdk}: {cases} ran out of time beside others, and ran again alone:"
-                f" {', '.join(sdk.repeated)}"
-            )
+            shown = ", ".join(sdk.repeated[:_SHOWN_REPEATS])
+            more = ", …" if len(sdk.repeated) > _SHOWN_REPEATS else ""
+            notes.append(f"{sdk.sdk}: {cases} timed out and ran again alone: {shown}{more}")
     if report.unprofiled_not_run:
         cases = plural(len(report.unprofiled_not_run), "case")
         verb = "belongs" if len(report.unprofiled_not_run) == 1 else "belong"

@@ -11,9 +11,8 @@ import pytest
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.case_runner import run_case
-from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.catalog import CaseVariant, brain_id, catalog
 from memconform.conformance.fixture import Fixture
-from memconform.conformance.job_runner import brain_id
 from memconform.conformance.mutation.mutant_runner import MutantRunner
 from memconform.conformance.mutation.mutation import Mutation
 from memconform.conformance.results import CaseResult, Result

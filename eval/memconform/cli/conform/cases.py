@@ -20,13 +20,12 @@ from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case_files import case_line
 from memconform.conformance.case_runner import CaseRun, check_ids, run_case
 from memconform.conformance.case_schema import case_schema
-from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.catalog import CaseVariant, brain_id, catalog
 from memconform.conformance.clients.catalog import client_catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explanation import explain_case
 from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.job_runner import brain_id
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_code_of
 from memconform.conformance.session import find_run, read_report, transcript

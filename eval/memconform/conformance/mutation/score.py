@@ -11,9 +11,9 @@ from pathlib import Path
 
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case_runner import run_case, skipped_case
-from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.catalog import CaseVariant, brain_id
 from memconform.conformance.fixture import UntestableError
-from memconform.conformance.job_runner import MakeRunner, brain_id
+from memconform.conformance.job_runner import MakeRunner
 from memconform.conformance.mutation.daemon_pool import DaemonPool
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutant_progress import MutantProgress, detecting_check
@@ -263,7 +263,7 @@ class _MutantScorer:
             # Those of the unmodified daemon have been sent; here they would use up `skip` and
             # `times` of a mutation.
             has_controls=mutant is None,
-            # What is cut short is repeated once no other mutant runs.
+            # `run_untested` repeats cases once no mutant runs, and `run_baseline` whatever failed.
             repeats=False,
             stop=lambda case: mutant is not None and detecting_check(mutant, case) is not None,
         )

@@ -7,9 +7,8 @@ import pytest
 
 from memconform.conformance.case import Case
 from memconform.conformance.case_runner import run_case
-from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.catalog import CaseVariant, brain_id
 from memconform.conformance.fixture import Fixture
-from memconform.conformance.job_runner import brain_id
 from memconform.conformance.results import CaseResult, Result
 from memconform.contract.dialect import Dialect
 from tests.fakes.degenerate import Degeneracy, DegenerateRunner

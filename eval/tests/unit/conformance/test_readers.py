@@ -214,7 +214,7 @@ def _sdk(readers: list[str] | None, embedders: list[str] | None = None) -> SdkRe
 
 def test_a_report_says_which_cases_were_repeated() -> None:
     sdk = _sdk(None).model_copy(update={"repeated": ["a", "b"]})
-    note = "mine: 2 case variants ran out of time beside others, and ran again alone: a, b"
+    note = "mine: 2 case variants timed out and ran again alone: a, b"
     assert conform_notes(_report(sdk, [])) == [note]
 
 

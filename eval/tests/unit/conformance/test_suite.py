@@ -14,7 +14,7 @@ from memconform.conformance import job_runner, suite
 from memconform.conformance.case import Case
 from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.causes import is_late
+from memconform.conformance.causes import is_timeout
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.fixture_documents import StoppedError
 from memconform.conformance.results import CaseResult, Check, Result, SdkResult
@@ -151,10 +151,10 @@ class _Machine:
             self.alone.add(entry.id)
         is_late = self._late(entry.id, self.runs[entry.id])
         run = _run(entry, Result.UNTESTABLE if is_late else Result.PASS)
-        return replace(run, cut_short=is_late)
+        return replace(run, timed_out=is_late)
 
 
-class _Starts(_Runner):
+class _LateStarts(_Runner):
     """Its daemons are ready in time, or not, as a test says."""
 
     def __init__(self, late: Callable[[int], bool]) -> None:
@@ -171,12 +171,22 @@ class _Starts(_Runner):
             yield daemon
 
 
-async def _conformed(
-    runner: SdkRunner, entries: Sequence[CaseVariant], folder: Path, slots: Slots
+async def _run_conform(
+    runner: SdkRunner,
+    entries: Sequence[CaseVariant],
+    folder: Path,
+    slots: Slots,
+    *,
+    repeats: bool = True,
 ) -> tuple[list[str], SdkResult]:
     """Return the cases as they were reported, and the results."""
     events = suite.conform(
-        "mortal", lambda: runner, entries, known=(), folder=folder, run_id="test", slots=slots
+        *("mortal", lambda: runner, entries),
+        known=(),
+        folder=folder,
+        run_id="test",
+        slots=slots,
+        repeats=repeats,
     )
     reported: list[str] = []
     async for event in events:
@@ -190,7 +200,7 @@ def _results(sdk: SdkResult) -> dict[str, Result]:
     return {case.case: case.result for case in sdk.cases}
 
 
-async def test_a_case_that_runs_out_of_time_beside_others_is_repeated_alone(
+async def test_a_case_that_times_out_beside_others_is_repeated_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A daemon took longer than 30 s to start in CI, beside twenty others on two cores."""
@@ -198,7 +208,7 @@ async def test_a_case_that_runs_out_of_time_beside_others_is_repeated_alone(
     machine = _Machine(lambda case, run: case.startswith("late") and run == 1, slots)
     monkeypatch.setattr(job_runner, "run_case", machine.run_case)
     entries = [_entry(name, alone=True) for name in ("late", "late-too", "fine", "fine-too")]
-    reported, sdk = await _conformed(_Runner(), entries, tmp_path, slots)
+    reported, sdk = await _run_conform(_Runner(), entries, tmp_path, slots)
     assert sorted(reported[:2]) == ["fine", "fine-too"]
     assert sorted(reported[2:]) == ["late", "late-too"]
     assert set(_results(sdk).values()) == {Result.PASS}
@@ -213,15 +223,15 @@ async def test_a_late_start_is_repeated_alone(
     slots = Slots(2)
     machine = _Machine(lambda *_: False, slots)
     monkeypatch.setattr(job_runner, "run_case", machine.run_case)
-    runner = _Starts(lambda start: start == 1)
-    reported, sdk = await _conformed(runner, [_entry("a"), _entry("b")], tmp_path, slots)
+    runner = _LateStarts(lambda start: start == 1)
+    reported, sdk = await _run_conform(runner, [_entry("a"), _entry("b")], tmp_path, slots)
     assert reported == ["a", "b"]
     assert _results(sdk) == {"a": Result.PASS, "b": Result.PASS}
     assert sdk.repeated == ["a", "b"]
     assert runner.starts == 2
 
 
-async def test_repeats_end_after_three_in_vain(
+async def test_repeats_end_after_three_that_time_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A daemon that never starts must not take as many minutes as there are settings."""
@@ -229,39 +239,35 @@ async def test_repeats_end_after_three_in_vain(
     machine = _Machine(lambda *_: True, slots)
     monkeypatch.setattr(job_runner, "run_case", machine.run_case)
     entries = [_entry(f"n{number}", alone=True) for number in range(9)]
-    never = _Starts(lambda _: True)
+    never = _LateStarts(lambda _: True)
     for runner in (_Runner(), never):
-        reported, sdk = await _conformed(runner, entries, tmp_path, slots)
+        reported, sdk = await _run_conform(runner, entries, tmp_path, slots)
         assert sorted(reported) == sorted(entry.id for entry in entries)
         assert set(_results(sdk).values()) == {Result.UNTESTABLE}
-        assert not sdk.repeated
+        assert len(sdk.repeated) == 3
     assert sum(machine.runs.values()) == len(entries) + 3
     assert never.starts == len(entries) + 3
 
 
-async def test_what_fails_in_time_is_not_repeated(
+async def test_a_suite_without_repeats_reports_a_timeout_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    runs: list[str] = []
-
-    async def run_case(entry: CaseVariant, *_: object) -> CaseRun:
-        runs.append(entry.id)
-        return _run(entry, Result(entry.id))
-
-    monkeypatch.setattr(job_runner, "run_case", run_case)
-    ended = [Result.FAIL, Result.UNTESTABLE, Result.ERROR]
-    entries = [_entry(result.value) for result in ended]
-    _, sdk = await _conformed(_Runner(), entries, tmp_path, Slots(2))
-    assert _results(sdk) == {result.value: result for result in ended}
-    assert runs == [result.value for result in ended]
+    slots = Slots(1)
+    machine = _Machine(lambda *_: True, slots)
+    monkeypatch.setattr(job_runner, "run_case", machine.run_case)
+    entries = [_entry("late"), _entry("later")]
+    reported, sdk = await _run_conform(_Runner(), entries, tmp_path, slots, repeats=False)
+    assert reported == ["late", "later"]
+    assert machine.runs == {"late": 1, "later": 1}
+    assert not sdk.repeated
 
 
-def test_a_start_that_takes_too_long_is_late_wherever_it_fails() -> None:
+def test_a_start_that_takes_too_long_is_a_timeout_wherever_it_fails() -> None:
     late = DaemonError("it is not ready", code="daemon_not_ready")
     stopped = StoppedError("it does not start", "start")
     stopped.__cause__ = late
-    assert is_late(late)
-    assert is_late(stopped)
-    assert is_late(TimeoutError())
-    assert not is_late(DaemonError("it ended", code="daemon_exited"))
-    assert not is_late(StoppedError("404", "status"))
+    assert is_timeout(late)
+    assert is_timeout(stopped)
+    assert is_timeout(TimeoutError())
+    assert not is_timeout(DaemonError("it ended", code="daemon_exited"))
+    assert not is_timeout(StoppedError("404", "status"))

@@ -89,6 +89,18 @@ def test_each_test_that_is_not_slow_is_run_once_by_ci(marks: str, targets: list[
     assert _selected(set(marks.split())) == targets
 
 
+def test_each_file_of_tests_is_in_a_folder_that_ci_runs() -> None:
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    folders = dict(re.findall(r"^(UNIT|OTHER_TESTS) := (.+)$", makefile, re.MULTILINE))
+    others = re.fullmatch(r"\$\(addprefix eval/tests/,(.+)\)", folders["OTHER_TESTS"])
+    assert others is not None
+    run = {*folders["UNIT"].split(), *(f"eval/tests/{name}" for name in others[1].split())}
+    for suite in ("eval/tests", "sdks/py/tests"):
+        for file in (CHECKOUT / suite).rglob("test_*.py"):
+            folder = file.relative_to(CHECKOUT).as_posix()
+            assert any(folder.startswith(f"{each}/") for each in run), folder
+
+
 def test_unit_tests_are_known_by_their_folder(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("unit") is not None
 

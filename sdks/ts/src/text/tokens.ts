@@ -61,13 +61,10 @@ function fold(text: string): string {
   return Buffer.from(folded).toString("latin1");
 }
 
-/**
- * Read the table that scripts/tokenizer.py writes, which says what its lines mean. The compiler leaves
- * it among the sources.
- */
+/** Read the table that scripts/tokenizer.py writes, which says what its lines mean. */
 function readFolds(): Uint32Array {
   const table = new Uint32Array(0x11_0000);
-  const lines = readFileSync(new URL("../../src/text/unicode61.txt", import.meta.url), "ascii");
+  const lines = readFileSync(new URL("unicode61.txt", import.meta.url), "ascii");
   for (const line of lines.trim().split("\n")) {
     const fields = line.split(" ");
     const [from = 0, to = 0, step = 1, change = 0] = fields.map((digits) => parseInt(digits, 16));

@@ -27,8 +27,8 @@ class _Folds(dict[int, str | None]):
         for line in table.splitlines():
             first, last, *change = line.split()
             step, add = (int(number, 16) for number in change) if len(change) == 2 else (1, 0)
-            run = slice(int(first, 16), int(last, 16) + 1, step)
-            self._folded[run] = _NOTHING if change == ["-"] else points[run] + add
+            span = slice(int(first, 16), int(last, 16) + 1, step)
+            self._folded[span] = _NOTHING if change == ["-"] else points[span] + add
 
     def __missing__(self, point: int) -> str | None:
         folded = int(self._folded[point])
