@@ -83,7 +83,10 @@ def conform_notes(report: ConformReport) -> list[str]:
             cases = plural(len(sdk.repeated), "case variant")
             shown = ", ".join(sdk.repeated[:_SHOWN_REPEATS])
             more = ", …" if len(sdk.repeated) > _SHOWN_REPEATS else ""
-            notes.append(f"{sdk.sdk}: {cases} timed out and ran again alone: {shown}{more}")
+            notes.append(
+                f"{sdk.sdk}: {cases} ran again, alone, because they or the start of their daemon"
+                f" had timed out: {shown}{more}"
+            )
     if report.unprofiled_not_run:
         cases = plural(len(report.unprofiled_not_run), "case")
         verb = "belongs" if len(report.unprofiled_not_run) == 1 else "belong"

@@ -12,6 +12,7 @@ from memconform.conformance.case import (
     AwaitStep,
     Case,
     HttpStep,
+    ProcessStep,
     StoreStep,
     StreamStep,
 )
@@ -19,6 +20,7 @@ from memconform.conformance.case_files import case_line
 from memconform.conformance.catalog import catalog, walk_steps
 from memconform.conformance.expectations import evaluate
 from memconform.conformance.names import CASES
+from memconform.conformance.process_report import ProcessReport
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError, references, substitute
 from memconform.contract.wire import Profile
@@ -33,6 +35,24 @@ GOOD = """
       expect:
         ok: 200
 """
+
+
+def test_a_daemon_that_hangs_does_not_refuse_to_start() -> None:
+    """One that hung with a timeout such as `5s` passed start-timeouts-refused."""
+    hung = ProcessReport(alive=False, ended="x did not become healthy within 30 s", log="waits")
+    outcome = StepResult("process: fails_to_start", value=hung.value())
+    refused = [
+        (entry.id, step)
+        for entry in catalog()
+        for step in walk_steps(entry.case)
+        if isinstance(step, ProcessStep)
+        and step.process == "fails_to_start"
+        and any(e.at == "/alive" and e.is_ is False for e in step.expect.values())
+    ]
+    assert len(refused) > 40
+    for case, step in refused:
+        results = [evaluate(each, outcome, {}) for each in step.expect.values()]
+        assert not all(result.holds for result in results), case
 
 
 def test_cases_without_ask_configure_no_reader_that_they_do_not_use() -> None:

@@ -214,7 +214,10 @@ def _sdk(readers: list[str] | None, embedders: list[str] | None = None) -> SdkRe
 
 def test_a_report_says_which_cases_were_repeated() -> None:
     sdk = _sdk(None).model_copy(update={"repeated": ["a", "b"]})
-    note = "mine: 2 case variants timed out and ran again alone: a, b"
+    note = (
+        "mine: 2 case variants ran again, alone, because they or the start of their daemon had"
+        " timed out: a, b"
+    )
     assert conform_notes(_report(sdk, [])) == [note]
 
 
