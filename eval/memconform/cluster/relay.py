@@ -91,7 +91,8 @@ class _Calls:
 @asynccontextmanager
 async def served_calls(client: Client, run: str, server: CallServer) -> AsyncIterator[None]:
     """Answer the calls of the shards of a run, many at a time; on the client of a cluster."""
-    queue, calls = Queue(_calls(run), client=client), _Calls(client, server)
+    # Awaited: the first `get` may reach the scheduler before the queue is created, and fail.
+    queue, calls = await Queue(_calls(run), client=client), _Calls(client, server)
 
     async def serve() -> None:
         while True:
@@ -104,6 +105,8 @@ async def served_calls(client: Client, run: str, server: CallServer) -> AsyncIte
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
         await calls.close()
+        # One that is awaited is created twice, and the scheduler counts.
+        queue.close()
         queue.close()
 
 
