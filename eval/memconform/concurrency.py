@@ -1,7 +1,8 @@
 """Work on several items at once, and the error of work that was interrupted."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 from memconform.errors import ExitCode, MemconformError
@@ -72,3 +73,21 @@ async def work_through(
         for task in (*workers, ending):
             task.cancel()
         await asyncio.gather(*workers, ending, return_exceptions=True)
+
+
+class Slots(asyncio.Semaphore):
+    """Bounds how many tasks run at once; a task may also ask for all slots, to run alone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._number = number
+        self._for_all = asyncio.Lock()
+
+    @asynccontextmanager
+    async def all(self) -> AsyncIterator[None]:
+        """Hold all slots, once every other task has released its own."""
+        # Without the lock, two tasks would each hold some and wait for the rest.
+        async with self._for_all, AsyncExitStack() as held:
+            for _ in range(self._number):
+                await held.enter_async_context(self)
+            yield

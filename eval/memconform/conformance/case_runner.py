@@ -125,13 +125,13 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         exited = context.start_cause or exit_cause(exit_reason, context.exchanges)
     checks = list(_checks(entry, results, stop, exited))
     checks.append(_wire_check(entry, results, stop, exited))
+    # A start that timed out is no exit, though it fails the check `alive`.
+    has_exited = exit_reason is not None and not context.start_failure
+    has_failed = any(check.result in (Result.FAIL, Result.ERROR) for check in checks)
     checks.append(_alive_check(entry, exit_reason, exited))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
     unanswered = context.hung or any(o.is_unanswered for o in context.exchanges)
-    # A start that timed out fails the check `alive`, which is the last one.
-    has_exited = exit_reason is not None and not context.start_failure
-    has_failed = any(check.result in (Result.FAIL, Result.ERROR) for check in checks[:-1])
     return CaseRun(
         result,
         context.exchanges,

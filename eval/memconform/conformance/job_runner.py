@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from memconform.concurrency import Slots
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.case_runner import CaseRun, run_case, skipped_case
 from memconform.conformance.catalog import CaseVariant, brain_id
@@ -15,7 +16,7 @@ from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
 from memconform.daemons.sdk_runner import SdkRunner
-from memconform.daemons.tasks import Slots, run_together
+from memconform.daemons.tasks import run_together
 from memconform.errors import DaemonError
 from memconform.printing.errors import render_error
 

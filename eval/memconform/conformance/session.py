@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.client.recorder import keep_bodies
+from memconform.concurrency import Slots
 from memconform.conformance.case_runner import CaseRun
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.job_runner import MakeRunner
@@ -18,7 +19,6 @@ from memconform.conformance.pointer import MISSING
 from memconform.conformance.results import FAILING, RED, ConformReport, has_result
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, conform
-from memconform.daemons.tasks import Slots
 from memconform.errors import UsageError, nearest
 from memconform.storage.body_files import BodyFiles
 from memconform.storage.folders import RunFolder

@@ -5,8 +5,10 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from memconform.concurrency import Slots
 from memconform.conformance.applicability import (
     embedder_skip_reason,
     reader_skip_reason,
@@ -18,7 +20,6 @@ from memconform.conformance.job_runner import JobRunner, MakeRunner
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.known_failures import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.daemons.tasks import Slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +90,19 @@ async def conform(
             elif entry.needed_embedders and why == embedder_skip_reason(entry, runner):
                 of_other_embedders.append(entry.id)
     stopping = asyncio.Event()
-    passes = [
-        JobRunner(
-            name=name,
-            make_runner=make_runner,
-            folder=folder,
-            run_id=run_id,
-            slots=slots,
-            has_controls=has_controls,
-            stopping=stopping,
-            keep=keep,
-            is_repeat=is_repeat,
-        )
-        for is_repeat in ((False, True) if repeats else (False,))
-    ]
-    async with aclosing(_run_passes(passes, applicable)) as runs:
+    make_job_runner = partial(
+        JobRunner,
+        name=name,
+        make_runner=make_runner,
+        folder=folder,
+        run_id=run_id,
+        slots=slots,
+        has_controls=has_controls,
+        stopping=stopping,
+        keep=keep,
+    )
+    first, second = make_job_runner(), make_job_runner(is_repeat=True) if repeats else None
+    async with aclosing(_run_and_repeat(first, second, applicable)) as runs:
         async for run in runs:
             case = mark_expected(run.result, name, known)
             results[case.case] = case
@@ -127,7 +126,7 @@ async def conform(
             profiles=[profile.value for profile in runner.profiles],
             modes=[mode.value for mode in runner.modes or ()],
             cases=mark_stale([results[entry.id] for entry in entries], name, known),
-            problems=[problem for each in passes for problem in each.problems],
+            problems=first.problems + (second.problems if second is not None else []),
             repeated=[entry.id for entry in entries if entry.id in repeated],
             readers=None if runner.readers is None else [r.value for r in runner.readers],
             unclaimed_reader_cases=of_other_readers,
@@ -138,22 +137,22 @@ async def conform(
     )
 
 
-async def _run_passes(
-    passes: Sequence[JobRunner], entries: Sequence[CaseVariant]
+async def _run_and_repeat(
+    first: JobRunner, second: JobRunner | None, entries: Sequence[CaseVariant]
 ) -> AsyncGenerator[CaseRun, None]:
-    """Run all cases, in each later pass those that timed out in the one before; yield each once."""
-    first, *later = passes
+    """Run all cases, and with `second` those again that timed out; yield each case once."""
     timed_out: dict[str, CaseRun] = {}
     async with aclosing(first.run(entries)) as runs:
         async for run in runs:
-            if later and run.timed_out:
+            if second is not None and run.timed_out:
                 timed_out[run.result.case] = run
             else:
                 yield run
-    for repeat in later:
-        async with aclosing(repeat.run([e for e in entries if e.id in timed_out])) as runs:
-            async for run in runs:
-                del timed_out[run.result.case]
-                yield replace(run, repeated=True)
+    if second is None:
+        return
+    async with aclosing(second.run([e for e in entries if e.id in timed_out])) as runs:
+        async for run in runs:
+            del timed_out[run.result.case]
+            yield replace(run, repeated=True)
     for run in timed_out.values():
         yield run

@@ -1,8 +1,7 @@
 """Tasks that own processes: whoever awaits them goes on only once they have ended."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -49,21 +48,3 @@ async def run_together(*work: Coroutine[Any, Any, Value]) -> list[Value]:
     if errors:
         raise errors[0]
     return [task.result() for task in tasks]
-
-
-class Slots(asyncio.Semaphore):
-    """Bounds how many tasks run at once; a task may also ask for all slots, to run alone."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self._number = number
-        self._for_all = asyncio.Lock()
-
-    @asynccontextmanager
-    async def all(self) -> AsyncIterator[None]:
-        """Hold all slots, once every other task has released its own."""
-        # Without the lock, two tasks would each hold some and wait for the rest.
-        async with self._for_all, AsyncExitStack() as held:
-            for _ in range(self._number):
-                await held.enter_async_context(self)
-            yield

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance.catalog import catalog
 from memconform.conformance.results import IMPLICIT, Result
 from memconform.conformance.suite import SdkFinished, conform
-from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 pytestmark = [

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
+from memconform.concurrency import Slots
 from memconform.conformance.catalog import catalog
 from memconform.conformance.findings import findings, known_list
 from memconform.conformance.known_failures import KnownFailure, load_known, stale_causes
 from memconform.conformance.results import Check, Result, SdkResult
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch, SdkRunner
-from memconform.daemons.tasks import Slots
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode
 

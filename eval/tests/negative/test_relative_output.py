@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant_runner import mutant_of
 from memconform.conformance.mutation.mutant_table import mutants
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.tasks import Slots
 from tests.conftest import CHECKOUT
 
 

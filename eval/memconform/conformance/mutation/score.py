@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.concurrency import Slots
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case_runner import run_case, skipped_case
 from memconform.conformance.catalog import CaseVariant, brain_id
@@ -23,7 +24,6 @@ from memconform.conformance.mutation.results import FalseAlarm, MutantResult
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.suite import CaseFinished, SdkFinished, conform
 from memconform.daemons.sdk_runner import SdkRunner
-from memconform.daemons.tasks import Slots
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
 

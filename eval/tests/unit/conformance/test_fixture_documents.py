@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from memconform.bench.raw_http import RawExchange, RawRequest
+from memconform.concurrency import Slots
 from memconform.conformance.case import Case
 from memconform.conformance.case_runner import CaseRun, run_case
 from memconform.conformance.catalog import CaseVariant, brain_id, catalog
@@ -17,7 +18,6 @@ from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result, SdkResult
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch
-from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateDaemon, DegenerateRunner
 
 pytestmark = [

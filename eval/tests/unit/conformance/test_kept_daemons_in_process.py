@@ -14,12 +14,12 @@ import pytest
 from memconform.bench.raw_http import RawExchange, RawRequest, serving
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.kept_daemons import KeptDaemon, wait_until_interrupted
+from memconform.concurrency import Slots
 from memconform.conformance.catalog import catalog
 from memconform.conformance.kept_daemons import KeptDaemons
 from memconform.conformance.results import Result
 from memconform.conformance.suite import SdkFinished, conform
 from memconform.daemons.sdk_runner import Launch, SdkRunner
-from memconform.daemons.tasks import Slots
 from memconform.daemons.url_runner import UrlRunner
 
 _CASES = """

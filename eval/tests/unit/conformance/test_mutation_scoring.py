@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance.case_runner import CaseRun, skipped_case
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant_table import mutants
@@ -15,7 +16,6 @@ from memconform.conformance.mutation.score import MutantFinished, ScoringFinishe
 from memconform.conformance.results import Result, SdkResult
 from memconform.conformance.suite import CaseFinished, Event, SdkFinished
 from memconform.daemons.discovery import find_runner
-from memconform.daemons.tasks import Slots
 from tests.conftest import CHECKOUT
 
 MUTANTS = [mutant for mutant in mutants() if mutant.mutation.source][:2]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance.applicability import skip_reason
 from memconform.conformance.case import Case, DiskStep, ProcessStep
 from memconform.conformance.catalog import CaseVariant, catalog, walk_steps
@@ -16,7 +17,6 @@ from memconform.conformance.results import Result
 from memconform.conformance.suite import CaseFinished, conform
 from memconform.contract.names import Profile
 from memconform.daemons.sdk_runner import SdkRunner
-from memconform.daemons.tasks import Slots
 from tests.fakes.degenerate import Degeneracy, DegenerateRunner
 
 _REASON = "profile shared-state is not claimed"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance import job_runner, suite
 from memconform.conformance.case import Case
 from memconform.conformance.case_runner import CaseRun
@@ -21,7 +22,6 @@ from memconform.conformance.results import CaseResult, Check, Result, SdkResult
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.sdk_runner import Daemon, Launch, SdkRunner
-from memconform.daemons.tasks import Slots
 from memconform.errors import DaemonError
 
 

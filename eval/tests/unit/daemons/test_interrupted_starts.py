@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memconform.concurrency import Slots
 from memconform.conformance.catalog import catalog
 from memconform.conformance.suite import conform
 from memconform.daemons import guard_process
@@ -18,7 +19,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import RUN_ID_VARIABLE, end_strays
 from memconform.daemons.sdk_runner import Launch, SdkRunner
-from memconform.daemons.tasks import Slots, finish, run_together
+from memconform.daemons.tasks import finish, run_together
 from memconform.errors import DaemonError
 from tests.waiting import wait_until
 

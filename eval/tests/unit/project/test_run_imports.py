@@ -56,7 +56,7 @@ _AUTHORS = {
 _LIMITS: dict[str, tuple[int, set[str]]] = {
     "cli.main": (16, _RUNNING | _MEASURING | {"client", "contract", "datasets", "reports"}),
     "cli.run.execution": (182, _MEASURING),
-    "cli.conform.execution": (148, _RUNNING | _MEASURING - {"conformance"}),
+    "cli.conform.execution": (149, _RUNNING | _MEASURING - {"conformance"}),
     "cli.fuzz.execution": (175, _RUNNING | {"bench", "replay", "results"}),
     "cli.load.execution": (169, _MEASURING),
     "cli.doctor.execution": (171, _MEASURING | {"reports"}),
