@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -79,6 +80,8 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 		defer warming.Done()
 		// In the background: a request waits for its own brain only.
 		store.OpenAll(ctx)
+		// What reading the indexes left, 75 of 275 MiB with 105,591 turns, would stay for minutes.
+		debug.FreeOSMemory()
 	}()
 	api := &api.API{
 		Version:   Version,
