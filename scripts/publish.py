@@ -123,7 +123,8 @@ _SYSTEMS = {
     ),
 }
 """Data, systems and SDKs of the benches that measure systems beside SDKs."""
-_OF_SYSTEMS = ("--no-skip", "--mode", "bm25,semantic,hybrid")
+_MODES = {"locomo-turn": "bm25,semantic,hybrid,conversation"}
+"""Modes of the SDKs in those benches, if not all but `conversation`, which ranks turns."""
 _NO_MODEL = {
     f"locomo-{level}-no-model": (
         *(*_LOCOMO[:4], "--level", level),
@@ -257,7 +258,8 @@ def _of_systems(name: str) -> tuple[str, ...]:
     """The arguments of a bench of systems."""
     data, systems, sdk = _SYSTEMS[name]
     named = (part for system in systems for part in ("--system", system))
-    return (*data, *named, "--sdk", sdk, *_OF_SYSTEMS, *_MINILM)
+    modes = _MODES.get(name, "bm25,semantic,hybrid")
+    return (*data, *named, "--sdk", sdk, "--no-skip", "--mode", modes, *_MINILM)
 
 
 def measure_no_model(name: str) -> dict[str, Any]:
