@@ -40,9 +40,10 @@ class CallServer(Protocol):
 class _Calls:
     """The calls that are answered now; on the client of a cluster."""
 
-    def __init__(self, client: Client, server: CallServer) -> None:
+    def __init__(self, client: Client, server: CallServer, group: asyncio.TaskGroup) -> None:
         self._client = client
         self._server = server
+        self._group = group
         self._callers: dict[str, str] = {}
         """By shard, the caller that does it."""
         self._replies: dict[str, Queue] = {}
@@ -59,7 +60,7 @@ class _Calls:
             if (task := self._tasks.get((caller, number))) is not None:
                 task.cancel()
         else:
-            task = asyncio.create_task(self._answer(caller, number, line))
+            task = self._group.create_task(self._answer(caller, number, line))
             self._tasks[caller, number] = task
             task.add_done_callback(lambda _: self._tasks.pop((caller, number)))
 
@@ -90,24 +91,34 @@ class _Calls:
 
 @asynccontextmanager
 async def served_calls(client: Client, run: str, server: CallServer) -> AsyncIterator[None]:
-    """Answer the calls of the shards of a run, many at a time; on the client of a cluster."""
+    """Answer the calls of the shards of a run, many at a time; on the client of a cluster.
+
+    Raises what the body does, or what ends the answering: nobody waits for who is not answered.
+    """
     # Awaited: the first `get` may reach the scheduler before the queue is created, and fail.
-    queue, calls = await Queue(_calls(run), client=client), _Calls(client, server)
+    queue = await Queue(_calls(run), client=client)
 
-    async def serve() -> None:
-        while True:
-            calls.take(*await queue.get())
+    async def serve(calls: _Calls) -> None:
+        # The body is told, too, when the scheduler is lost.
+        with suppress(*_LOST):
+            while True:
+                calls.take(*await queue.get())
 
-    serving = asyncio.create_task(serve())
     try:
-        yield
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        await calls.close()
-        # One that is awaited is created twice, and the scheduler counts.
-        queue.close()
-        queue.close()
+        async with asyncio.TaskGroup() as group:
+            calls = _Calls(client, server, group)
+            serving = group.create_task(serve(calls))
+            try:
+                yield
+            finally:
+                serving.cancel()
+                await calls.close()
+                # One that is awaited is created twice, and the scheduler counts.
+                queue.close()
+                queue.close()
+    except BaseExceptionGroup as group_of_errors:
+        [error, *_] = group_of_errors.exceptions
+        raise error  # noqa: B904 - it keeps the cause that it has
 
 
 class _Relay:
