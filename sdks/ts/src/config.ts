@@ -14,7 +14,8 @@ type BuiltIn = { provider: "none" } | { provider: "fake" };
 export interface Service<P extends LlmProvider = LlmProvider> {
   provider: P;
   model: string;
-  apiKey: string;
+  /** Undefined for a service that needs none. */
+  apiKey: string | undefined;
   /** Undefined for the client's default. */
   baseURL: string | undefined;
 }
@@ -50,8 +51,8 @@ export interface Config {
 export function configFromEnv(env: Environment): Config {
   const variables = new Variables(env);
   const upstreamSeconds = variables.seconds("JB_UPSTREAM_TIMEOUT", "30");
-  const embed = embedConfig(variables);
-  const llm = llmConfig(variables);
+  const embed = variables.model("JB_EMBED", ["openai", "ollama"]);
+  const llm = variables.model("JB_LLM", ["openai", "anthropic", "ollama"]);
   return {
     embed,
     llm,
@@ -62,20 +63,6 @@ export function configFromEnv(env: Environment): Config {
     runId: variables.get("MEMCONFORM_RUN_ID"),
     authToken: authToken(env),
   };
-}
-
-function embedConfig(variables: Variables): Config["embed"] {
-  const choices = ["none", "fake", "openai", "ollama"] as const;
-  const provider = variables.choice("JB_EMBED_PROVIDER", choices);
-  if (provider === "none" || provider === "fake") return { provider };
-  return variables.service(provider, "JB_EMBED_MODEL");
-}
-
-function llmConfig(variables: Variables): Config["llm"] {
-  const choices = ["none", "fake", "openai", "anthropic", "ollama"] as const;
-  const provider = variables.choice("JB_LLM_PROVIDER", choices);
-  if (provider === "none" || provider === "fake") return { provider };
-  return variables.service(provider, "JB_LLM_MODEL");
 }
 
 function rerankConfig(variables: Variables, llm: Config["llm"]): Config["rerank"] {
@@ -151,10 +138,18 @@ class Variables {
     return seconds;
   }
 
-  service<P extends LlmProvider>(provider: P, modelVariable: string): Service<P> {
+  /** What is built in, or one of `services`. */
+  model<P extends LlmProvider>(prefix: string, services: readonly P[]) {
+    const choices = ["none", "fake", ...services] as const;
+    const provider = this.choice<(typeof choices)[number]>(`${prefix}_PROVIDER`, choices);
+    if (provider === "none" || provider === "fake") return { provider };
+    return this.#service(provider, `${prefix}_MODEL`);
+  }
+
+  #service<P extends LlmProvider>(provider: P, modelVariable: string): Service<P> {
     if (provider === "ollama") {
       const baseURL = this.#ollamaUrl();
-      return { provider, model: this.required(modelVariable), apiKey: "ollama", baseURL };
+      return { provider, model: this.required(modelVariable), apiKey: undefined, baseURL };
     }
     const prefix = provider.toUpperCase();
     const apiKey = this.required(`${prefix}_API_KEY`).trim();

@@ -14,9 +14,9 @@ export interface AnnouncedChange extends Change {
 
 export interface Subscriber {
   /** Receives the changes of one commit; must not throw. */
-  onChanges(changes: readonly [id: number, change: AnnouncedChange][]): void;
+  add(changes: readonly [id: number, change: AnnouncedChange][]): void;
   /** Called when the brain is closed or deleted: no more changes follow. */
-  onEnd(): void;
+  end(): void;
 }
 
 /** Publishes changes to the subscribers of one brain. */
@@ -40,11 +40,11 @@ export class Feed {
       ++this.#lastId,
       { ...change, reason, when },
     ]);
-    for (const subscriber of this.#subscribers) subscriber.onChanges(announced);
+    for (const subscriber of this.#subscribers) subscriber.add(announced);
   }
 
   end(): void {
-    for (const subscriber of this.#subscribers) subscriber.onEnd();
+    for (const subscriber of this.#subscribers) subscriber.end();
     this.#subscribers.clear();
   }
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readSidecar } from "./brain/sidecar.js";
 import { toIndexedDocument } from "./brain/source.js";
 import { parseFrontMatter } from "./frontmatter.js";
 import { growth } from "./testing/growth.js";
@@ -19,7 +18,7 @@ const { cases } = sharedVectors("frontmatter") as {
 
 for (const { text, body, metadata, title, tags } of cases) {
   test(`front matter of ${JSON.stringify(text)}`, () => {
-    const document = toIndexedDocument("a.md", Buffer.from(text), {});
+    const document = toIndexedDocument("a.md", Buffer.from(text), undefined);
     // Entries, because assert compares neither keys such as __proto__ nor their order.
     assert.deepEqual(Object.entries(document.metadata), Object.entries(metadata));
     assert.deepEqual([document.title ?? null, document.tags], [title, tags]);
@@ -29,7 +28,7 @@ for (const { text, body, metadata, title, tags } of cases) {
 
 test("empty tags of the request apply", () => {
   const content = "---\ntitle: Orchard\ntags: [fruit]\n---\nThe walnut stands.";
-  const sidecar = readSidecar(Buffer.from('{"title": "", "tags": []}'));
+  const sidecar = Buffer.from('{"title": "", "tags": []}');
   const { title, tags } = toIndexedDocument("a.md", Buffer.from(content), sidecar);
   assert.deepEqual([title, tags], ["", []]);
 });

@@ -1,8 +1,7 @@
 /** The dates of requests and documents. */
 
-const DAY = /^\d{4}-\d{2}-\d{2}$/;
-const INSTANT =
-  /^(\d{4}-\d{2}-\d{2})[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:[Zz]|([+-])((?:[01]\d|2[0-3])):([0-5]\d))$/;
+const MOMENT =
+  /^(\d{4}-\d{2}-\d{2})(?:[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:[Zz]|([+-])((?:[01]\d|2[0-3])):([0-5]\d)))?$/;
 
 /** The first and the last second that RFC 3339 can express in every language. */
 const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
@@ -23,10 +22,9 @@ export function isDateOrDateTime(text: string): boolean {
  * `text` is neither.
  */
 export function epochSeconds(text: string): number | undefined {
-  if (DAY.test(text)) return isDay(text) ? Date.parse(text) / 1000 : undefined;
-  const [, day, clock, sign, hours, minutes] = INSTANT.exec(text) ?? [];
-  if (day === undefined || clock === undefined || !isDay(day)) return undefined;
-  const offset = 3600 * Number(hours ?? 0) + 60 * Number(minutes ?? 0);
+  const [, day, clock = "00:00:00", sign, hours = 0, minutes = 0] = MOMENT.exec(text) ?? [];
+  if (day === undefined || !isDay(day)) return undefined;
+  const offset = 3600 * Number(hours) + 60 * Number(minutes);
   return Date.parse(`${day}T${clock}Z`) / 1000 - (sign === "-" ? -offset : offset);
 }
 

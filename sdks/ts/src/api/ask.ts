@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 
-import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 
 import type { Usage } from "../llm/llm.js";
 import { Problem } from "../problem.js";
@@ -12,6 +12,7 @@ import type { RetrievalResult } from "../retrieve/retrieve.js";
 import { stringifyExactly } from "../wire/exactJson.js";
 import { ASK, type Ask } from "./bodies.js";
 import { parseBody } from "./decode.js";
+import { problemOf } from "./respond.js";
 import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
 export function addAskRoute(
@@ -29,7 +30,7 @@ export function addAskRoute(
     return reply
       .header("Content-Type", "text/event-stream")
       .header("Cache-Control", "no-store")
-      .send(Readable.from(answerStream(reader, ask, retrieval, signal, request.log)));
+      .send(Readable.from(answerStream(reader, ask, retrieval, signal, request)));
   });
 }
 
@@ -39,7 +40,7 @@ async function* answerStream(
   ask: Ask,
   { chunks, trace }: RetrievalResult,
   signal: AbortSignal,
-  log: FastifyBaseLogger,
+  request: FastifyRequest<BrainRoute>,
 ): AsyncGenerator<string> {
   yield event("retrieve", { chunks, topK: ask.topK, mode: trace.effectiveMode, trace });
   const { question: text, questionDate: date, readerMode, model } = ask;
@@ -56,7 +57,7 @@ async function* answerStream(
       }
     }
   } catch (error) {
-    const { code, detail: message } = failureOf(error, log);
+    const { code, detail: message } = problemOf(error, request);
     yield event("error", { code, message });
     yield event("done", { ok: false });
     return;
@@ -75,13 +76,4 @@ async function* answerStream(
 /** One server-sent event. JSON escapes line ends, so the data is one line. */
 function event(name: string, data: object): string {
   return `event: ${name}\ndata: ${stringifyExactly(data)}\n\n`;
-}
-
-function failureOf(error: unknown, log: FastifyBaseLogger): Problem {
-  if (error instanceof Problem) {
-    log.warn({ detail: error.detail }, error.code);
-    return error;
-  }
-  log.error({ err: error }, "answer failed");
-  return new Problem("internal_error", "the answer failed; see the daemon's log");
 }

@@ -11,10 +11,7 @@ import { type BrainRoute, DOCUMENTS, type Services } from "./services.js";
 
 const OPS_LIMIT = 1024;
 
-export function addBatchRoute(
-  app: FastifyInstance,
-  { store, pending }: Pick<Services, "store" | "pending">,
-): void {
+export function addBatchRoute(app: FastifyInstance, { store, pending }: Services): void {
   app.post<BrainRoute>(`${DOCUMENTS}/batch-ops`, async (request, reply) => {
     const brain = await store.get(request.params.brainId);
     const { ops, reason } = parseBody(BATCH_OPS, request.body);

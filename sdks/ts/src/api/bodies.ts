@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 
+import { METADATA } from "../brain/sidecar.js";
 import { pathFault } from "../files/path.js";
 import { isDateOrDateTime } from "../moment.js";
 import { decodeBase64 } from "../wire/base64.js";
-import { isFinite } from "../wire/exactJson.js";
 
 const BLANK = /^\p{White_Space}*$/u;
 
@@ -37,14 +37,6 @@ const base64 = z.string().transform((text, context) => {
   return content ?? Buffer.alloc(0);
 });
 
-/** Kept unchanged, whatever its keys are. */
-const metadata = z
-  .custom<Record<string, unknown>>(
-    (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-    "must be an object",
-  )
-  .refine(isFinite, "contains a number that is not a finite float64");
-
 export const CREATE_BRAIN = z.object({
   brainId: z.string(),
   description: optional(z.string()),
@@ -57,7 +49,7 @@ export const INGEST_FILE = z
     contentBase64: base64,
     title: optional(z.string()),
     tags: optional(z.array(z.string())),
-    metadata: optional(metadata),
+    metadata: optional(METADATA),
   })
   .transform(({ contentBase64: content, ...rest }) => ({ ...rest, content }));
 
@@ -65,18 +57,13 @@ export const INGEST_BATCH = z.object({ documents: z.array(INGEST_FILE).min(1).ma
 
 export const RENAME = z.object({ from: path, to: path });
 
-const contentFields = { path, content_base64: base64 };
-
 const op = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("write"), ...contentFields }).transform(decodedOp),
-  z.object({ type: z.literal("append"), ...contentFields }).transform(decodedOp),
+  z
+    .object({ type: z.enum(["write", "append"]), path, content_base64: base64 })
+    .transform(({ content_base64: content, ...rest }) => ({ ...rest, content })),
   z.object({ type: z.literal("delete"), path }),
   z.object({ type: z.literal("rename"), path, to: path }),
 ]);
-
-function decodedOp<T extends { content_base64: Buffer }>({ content_base64: content, ...rest }: T) {
-  return { ...rest, content };
-}
 
 const annotation = z
   .string()

@@ -9,10 +9,7 @@ import { parseBody } from "./decode.js";
 import { json } from "./respond.js";
 import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
-export function addBrainRoutes(
-  app: FastifyInstance,
-  { store, version }: Pick<Services, "store" | "version">,
-): void {
+export function addBrainRoutes(app: FastifyInstance, { store, version }: Services): void {
   app.get("/healthz", (_, reply) => json(reply, { ok: true }));
 
   app.get("/version", (_, reply) => json(reply, version));

@@ -1,5 +1,6 @@
 /** Reading and validating request bodies: size, then JSON, then the schema. */
 
+import { isUtf8 } from "node:buffer";
 import type { Readable } from "node:stream";
 
 import { z } from "zod";
@@ -18,8 +19,6 @@ const DECODED_LIMIT = 8 * 2 ** 20;
 const DRAIN_LIMIT = 4 * BODY_LIMIT;
 
 const FIRST_BYTES = 2 ** 12;
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * Read a body completely.
@@ -85,14 +84,14 @@ export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 function parseJson(body: unknown): unknown {
-  let text: string;
+  const bytes = bytesOf(body);
+  if (!isUtf8(bytes)) throw invalid("the body is not valid UTF-8");
+  const text = bytes.toString();
   let value: unknown;
   try {
-    text = UTF8.decode(bytesOf(body));
     value = JSON.parse(text);
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid("the body is not valid JSON");
-    if (error instanceof TypeError) throw invalid("the body is not valid UTF-8");
     throw error;
   }
   requireStorable(value);
@@ -139,9 +138,6 @@ function requireStorable(root: unknown): void {
 function describeIssue(error: z.ZodError): string {
   const [issue] = error.issues;
   if (issue === undefined) return "the body is invalid";
-  const where = issue.path
-    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
-    .join("")
-    .replace(/^\./, "");
+  const where = z.core.toDotPath(issue.path);
   return where === "" ? issue.message : `${where}: ${issue.message}`;
 }

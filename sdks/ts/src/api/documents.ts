@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 import { documentNotFound } from "../brain/draft.js";
-import type { Edit } from "../brain/operation.js";
+import { type Operation, operationEdit } from "../brain/operation.js";
 import { itemAt, list } from "../files/list.js";
 import { Problem } from "../problem.js";
 import { RENAME } from "./bodies.js";
@@ -15,10 +15,7 @@ import { type BrainRoute, DOCUMENTS, type Services } from "./services.js";
 /** Bytes in the body of one write. */
 const WRITE_LIMIT = 2 * 2 ** 20;
 
-export function addDocumentRoutes(
-  app: FastifyInstance,
-  { store, pending }: Pick<Services, "store" | "pending">,
-): void {
+export function addDocumentRoutes(app: FastifyInstance, { store, pending }: Services): void {
   const brainOf = ({ params }: FastifyRequest<BrainRoute>) => store.get(params.brainId);
 
   /** Responses must not be cached, errors included. */
@@ -72,47 +69,37 @@ export function addDocumentRoutes(
     },
   );
 
-  app.put<BrainRoute>(DOCUMENTS, async (request, reply) => {
-    const brain = await brainOf(request);
-    const path = pathIn(request);
-    const content = contentIn(request);
-    const write: Edit = (draft) => {
-      draft.write(path, content);
+  const changing =
+    (operationOf: (request: FastifyRequest<BrainRoute>) => Operation) =>
+    async (request: FastifyRequest<BrainRoute>, reply: FastifyReply): Promise<FastifyReply> => {
+      const brain = await brainOf(request);
+      const operation = operationOf(request);
+      await brain.change(operationEdit(operation), pending.signalOf(reply));
+      return reply.code(204).send();
     };
-    await brain.change(write, pending.signalOf(reply));
-    return reply.code(204).send();
-  });
 
-  app.post<BrainRoute>(`${DOCUMENTS}/append`, async (request, reply) => {
-    const brain = await brainOf(request);
-    const path = pathIn(request);
-    const content = contentIn(request);
-    const append: Edit = (draft) => {
-      draft.append(path, content);
-    };
-    await brain.change(append, pending.signalOf(reply));
-    return reply.code(204).send();
-  });
+  app.put<BrainRoute>(
+    DOCUMENTS,
+    changing((request) => ({ type: "write", path: pathIn(request), content: contentIn(request) })),
+  );
 
-  app.delete<BrainRoute>(DOCUMENTS, async (request, reply) => {
-    const brain = await brainOf(request);
-    const path = pathIn(request);
-    const remove: Edit = (draft) => {
-      draft.delete(path);
-    };
-    await brain.change(remove, pending.signalOf(reply));
-    return reply.code(204).send();
-  });
+  app.post<BrainRoute>(
+    `${DOCUMENTS}/append`,
+    changing((request) => ({ type: "append", path: pathIn(request), content: contentIn(request) })),
+  );
 
-  app.post<BrainRoute>(`${DOCUMENTS}/rename`, async (request, reply) => {
-    const brain = await brainOf(request);
-    const { from, to } = parseBody(RENAME, request.body);
-    const rename: Edit = (draft) => {
-      draft.rename(from, to);
-    };
-    await brain.change(rename, pending.signalOf(reply));
-    return reply.code(204).send();
-  });
+  app.delete<BrainRoute>(
+    DOCUMENTS,
+    changing((request) => ({ type: "delete", path: pathIn(request) })),
+  );
+
+  app.post<BrainRoute>(
+    `${DOCUMENTS}/rename`,
+    changing(({ body }) => {
+      const { from, to } = parseBody(RENAME, body);
+      return { type: "rename", path: from, to };
+    }),
+  );
 }
 
 function parametersOf({ raw }: FastifyRequest<BrainRoute>): Parameters {

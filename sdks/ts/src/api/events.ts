@@ -5,10 +5,7 @@ import type { FastifyInstance } from "fastify";
 import { BRAIN, type BrainRoute, type Services } from "./services.js";
 import { ChangeStream } from "./stream.js";
 
-export function addEventRoutes(
-  app: FastifyInstance,
-  { store, pending }: Pick<Services, "store" | "pending">,
-): void {
+export function addEventRoutes(app: FastifyInstance, { store, pending }: Services): void {
   app.get<BrainRoute>(
     `${BRAIN}/events`,
     // HEAD would wait for the end of a stream that never ends.

@@ -10,10 +10,7 @@ import { parseBody, requireContentLimit } from "./decode.js";
 import { json } from "./respond.js";
 import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
-export function addIngestRoutes(
-  app: FastifyInstance,
-  { store, pending }: Pick<Services, "store" | "pending">,
-): void {
+export function addIngestRoutes(app: FastifyInstance, { store, pending }: Services): void {
   app.post<BrainRoute>(`${BRAIN}/ingest/file`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);

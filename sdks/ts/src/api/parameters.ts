@@ -1,9 +1,9 @@
 /** Strict parsing of form-encoded query parameters. */
 
+import { isUtf8 } from "node:buffer";
+
 import { pathFault } from "../files/path.js";
 import { invalid } from "../problem.js";
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const BAD_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
 
@@ -52,13 +52,10 @@ export class Parameters {
 /** Percent-decode to UTF-8. Node passes the raw bytes of a URL as Latin-1 characters. */
 function decodeComponent(text: string): string {
   if (BAD_ESCAPE.test(text)) throw invalid("the query contains an invalid percent escape");
-  const bytes = text
+  const characters = text
     .replaceAll("+", " ")
     .replace(/%(..)/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)));
-  try {
-    return UTF8.decode(Buffer.from(bytes, "latin1"));
-  } catch (error) {
-    if (error instanceof TypeError) throw invalid("the query is not valid UTF-8");
-    throw error;
-  }
+  const bytes = Buffer.from(characters, "latin1");
+  if (!isUtf8(bytes)) throw invalid("the query is not valid UTF-8");
+  return bytes.toString();
 }

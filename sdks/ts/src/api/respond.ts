@@ -68,7 +68,8 @@ export function rejectUnhandled(
   }
 }
 
-function problemOf(error: unknown, request: FastifyRequest): Problem {
+/** The Problem to report for an error, which is logged if it is a failure of the daemon or an upstream. */
+export function problemOf(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) {
     if (error.status >= 500)
       request.log.warn({ url: request.url, detail: error.detail }, error.code);

@@ -10,7 +10,7 @@ import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
 export function addSearchRoute(
   app: FastifyInstance,
-  { store, retriever, pending }: Pick<Services, "store" | "retriever" | "pending">,
+  { store, retriever, pending }: Services,
 ): void {
   app.post<BrainRoute>(`${BRAIN}/search`, async (request, reply) => {
     const started = performance.now();

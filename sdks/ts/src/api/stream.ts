@@ -29,19 +29,11 @@ export class ChangeStream extends Readable implements Subscriber {
     super({ highWaterMark: 1 });
     this.#silence = setInterval(() => {
       // A client that still has something to read needs no ping.
-      if (this.#wanted) this.#add(["ping"]);
+      if (this.#wanted) this.add(["ping"]);
       else if (++this.#unreadPings >= STALLED_PINGS) this.destroy();
     }, pingMs);
     this.#unsubscribe = feed.subscribe(this);
     this.push("event: ready\ndata: ok\n\n");
-  }
-
-  onChanges(changes: readonly [id: number, change: AnnouncedChange][]): void {
-    this.#add(changes);
-  }
-
-  onEnd(): void {
-    this.end();
   }
 
   /** End the stream after the queued events. */
@@ -66,7 +58,7 @@ export class ChangeStream extends Readable implements Subscriber {
   }
 
   /** Changes of a commit are queued together, so a large batch alone never cuts off a client. */
-  #add(events: readonly Event[]): void {
+  add(events: readonly Event[]): void {
     if (this.#queue.length >= QUEUE_LIMIT) {
       this.end();
       return;

@@ -5,22 +5,18 @@ import type { Logger } from "pino";
 import type { Embedder } from "../embed/embed.js";
 import { Feed } from "../feed.js";
 import { lockFile, type Lock } from "../files/lock.js";
-import { isHidden, sidecarOf } from "../files/path.js";
+import { isHidden } from "../files/path.js";
 import { place } from "../files/placement.js";
 import type { Staging } from "../files/staging.js";
 import { contentOf, stampOf, Tree } from "../files/tree.js";
-import { type Counts, type IndexedDocument, Index } from "../index/index.js";
+import { type Counts, Index } from "../index/index.js";
 import { Problem } from "../problem.js";
 import { Draft } from "./draft.js";
 import type { BrainPaths } from "./layout.js";
 import type { Edit } from "./operation.js";
 import { reconcile } from "./reconcile.js";
-import { readSidecar } from "./sidecar.js";
-import { toIndexedDocument } from "./source.js";
+import { toIndexedDocument, type UnstampedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
-
-/** A document whose files are not in place yet, so that it has no stamp. */
-type UnstampedDocument = Omit<IndexedDocument, "stamp" | "vectors">;
 
 export class Brain {
   readonly #paths: BrainPaths;
@@ -54,7 +50,7 @@ export class Brain {
       const file = lock && paths.index;
       index = await Index.open(file, embedder?.name ?? "none", signal, log.child({ brain: id }));
     } catch (error) {
-      lock?.release();
+      lock?.close();
       throw error;
     }
     return new Brain(id, paths, staging, embedder, index, lock).reconcile(signal);
@@ -156,7 +152,7 @@ export class Brain {
     try {
       this.#index.close();
     } finally {
-      this.#lock?.release();
+      this.#lock?.close();
     }
   }
 
@@ -172,10 +168,7 @@ export class Brain {
     place(this.#staging, draft.files, () => {
       const stamped = documents.map((document) => ({
         ...document,
-        stamp: stampOf(
-          this.#documents.at(document.path),
-          this.#sidecars.at(sidecarOf(document.path)),
-        ),
+        stamp: stampOf(document.path, this.#documents, this.#sidecars),
         vectors: vectors.of(document),
       }));
       index.apply(stamped, draft.removed);
@@ -196,5 +189,5 @@ export class Brain {
 function indexableDocuments(draft: Draft): UnstampedDocument[] {
   return draft.written
     .filter(([path]) => !isHidden(path))
-    .map(([path, { content, sidecar }]) => toIndexedDocument(path, content, readSidecar(sidecar)));
+    .map((files) => toIndexedDocument(...files));
 }

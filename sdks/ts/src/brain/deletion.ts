@@ -36,5 +36,5 @@ export function removeLeftovers({ sidecars, description }: BrainPaths, trash: st
 export function removeIndex({ index, lock }: BrainPaths): void {
   const indexLock = lockFile(lock);
   if (indexLock !== undefined) removeLog(index);
-  indexLock?.release();
+  indexLock?.close();
 }

@@ -6,12 +6,6 @@ import type { FileChange } from "../files/placement.js";
 import type { Tree } from "../files/tree.js";
 import { Problem } from "../problem.js";
 
-/** The bytes of a document's files. */
-export interface StoredDocument {
-  content: Buffer;
-  sidecar: Buffer | undefined;
-}
-
 /** A document in a draft. Its pieces are joined once: joining at each append would be quadratic. */
 interface DraftDocument {
   pieces: Buffer[];
@@ -66,9 +60,9 @@ export class Draft {
   }
 
   /** Documents that the draft creates or changes. */
-  get written(): [path: string, document: StoredDocument][] {
+  get written(): [path: string, content: Buffer, sidecar: Buffer | undefined][] {
     return [...this.#documentsByPath].flatMap(([path, document]) =>
-      document ? [[path, joinPieces(document)]] : [],
+      document ? [[path, joinPieces(document), document.sidecar]] : [],
     );
   }
 
@@ -81,7 +75,7 @@ export class Draft {
   get files(): FileChange[] {
     return [...this.#documentsByPath].flatMap(([path, document]) => [
       { tree: this.#sidecars, path: sidecarOf(path), content: document?.sidecar },
-      { tree: this.#documents, path, content: document && joinPieces(document).content },
+      { tree: this.#documents, path, content: document && joinPieces(document) },
     ]);
   }
 
@@ -143,11 +137,11 @@ export class Draft {
 }
 
 /** Join the pieces and keep the result, so that they are joined only once. */
-function joinPieces(document: DraftDocument): StoredDocument {
+function joinPieces(document: DraftDocument): Buffer {
   const [first, ...more] = document.pieces;
   const content = first !== undefined && more.length === 0 ? first : Buffer.concat(document.pieces);
   document.pieces = [content];
-  return { content, sidecar: document.sidecar };
+  return content;
 }
 
 export function documentNotFound(path: string): Problem {

@@ -16,26 +16,28 @@ export function operationsEdit(ops: readonly Operation[]): Edit {
   return (draft) => {
     for (const [i, op] of ops.entries()) {
       withLabel(`ops[${i}]`, () => {
-        applyOperation(draft, op);
+        operationEdit(op)(draft);
       });
     }
   };
 }
 
-function applyOperation(draft: Draft, op: Operation): void {
-  switch (op.type) {
-    case "write":
-      draft.write(op.path, op.content);
-      break;
-    case "append":
-      draft.append(op.path, op.content);
-      break;
-    case "delete":
-      draft.delete(op.path);
-      break;
-    case "rename":
-      draft.rename(op.path, op.to);
-  }
+export function operationEdit(op: Operation): Edit {
+  return (draft) => {
+    switch (op.type) {
+      case "write":
+        draft.write(op.path, op.content);
+        break;
+      case "append":
+        draft.append(op.path, op.content);
+        break;
+      case "delete":
+        draft.delete(op.path);
+        break;
+      case "rename":
+        draft.rename(op.path, op.to);
+    }
+  };
 }
 
 /** Run `step`; a Problem that it throws is prefixed with the part of the request it concerns. */

@@ -1,12 +1,10 @@
 /** Reconciling an index with the files. */
 
-import { setImmediate as nextTurn } from "node:timers/promises";
-
 import type { Embedder } from "../embed/embed.js";
 import { isHidden, pathFault, sidecarOf } from "../files/path.js";
 import { stampOf, type Tree } from "../files/tree.js";
 import type { IndexedDocument, Index } from "../index/index.js";
-import { readSidecar } from "./sidecar.js";
+import { Pace } from "../index/pace.js";
 import { toIndexedDocument } from "./source.js";
 import { ChunkVectors } from "./vectors.js";
 
@@ -36,14 +34,15 @@ export async function reconcile(
   embedder: Embedder | undefined,
   signal: AbortSignal,
 ): Promise<void> {
+  const pace = new Pace(signal);
   const staleStamps = index.stamps();
   const changed: ChangedFile[] = [];
   let visited = 0;
   for (const [path, entry] of documents.below("")) {
-    if (++visited % BATCH === 0) await nextTurn(undefined, { signal });
+    if (++visited % BATCH === 0) await pace.rest();
     // A file whose name no request could use is ignored; its sidecar's name may be too long.
     if (!entry.isFile() || isHidden(path) || pathFault(path) !== undefined) continue;
-    const stamp = stampOf(documents.at(path), sidecars.at(sidecarOf(path)));
+    const stamp = stampOf(path, documents, sidecars);
     if (staleStamps.get(path) !== stamp) changed.push({ path, stamp });
     staleStamps.delete(path);
   }
@@ -56,13 +55,13 @@ export async function reconcile(
     index.apply(batch.map((document) => ({ ...document, vectors: vectors.of(document) })));
     batch = [];
     bytes = 0;
-    await nextTurn(undefined, { signal });
+    await pace.rest();
   };
   for (const { path, stamp } of changed) {
     const content = documents.read(path);
     if (content === undefined) continue;
     const sidecar = sidecars.read(sidecarOf(path));
-    batch.push({ stamp, ...toIndexedDocument(path, content, readSidecar(sidecar)) });
+    batch.push({ stamp, ...toIndexedDocument(path, content, sidecar) });
     bytes += content.length;
     if (batch.length >= BATCH || bytes >= BATCH_BYTES) await flush();
   }

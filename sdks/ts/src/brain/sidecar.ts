@@ -13,20 +13,20 @@ export interface Sidecar {
   metadata?: Record<string, unknown> | undefined;
 }
 
+/** Kept unchanged, whatever its keys are. */
+export const METADATA = z
+  .custom<Record<string, unknown>>(
+    (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    "must be an object",
+  )
+  .refine(isFinite, "contains a number that is not a finite float64");
+
 /** Anybody may have written the file: an invalid value counts as absent. */
 const STORED_SIDECAR = z
   .object({
     title: z.string().optional().catch(undefined),
     tags: z.array(z.string()).optional().catch(undefined),
-    metadata: z
-      .custom<Record<string, unknown>>(
-        (value) =>
-          typeof value === "object" &&
-          value !== null &&
-          !Array.isArray(value) &&
-          !isNestedOver(DEPTH_LIMIT, value) &&
-          isFinite(value),
-      )
+    metadata: METADATA.refine((value) => !isNestedOver(DEPTH_LIMIT, value))
       .optional()
       .catch(undefined),
   })

@@ -1,37 +1,31 @@
 /** Documents as they are indexed. */
 
+import { isUtf8 } from "node:buffer";
+
 import { chunk } from "../chunk.js";
 import { parseFrontMatter } from "../frontmatter.js";
 import type { IndexedDocument } from "../index/index.js";
-import type { Sidecar } from "./sidecar.js";
+import { readSidecar } from "./sidecar.js";
 
-// Keep a byte order mark: the chunks, concatenated, must equal the text.
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** A document whose files may not be in place yet, and whose chunks are not embedded yet. */
+export type UnstampedDocument = Omit<IndexedDocument, "stamp" | "vectors">;
 
-/** The document as it is indexed, without its stamp and vectors. */
+/** The document as it is indexed; bytes that are not UTF-8 have no text. */
 export function toIndexedDocument(
   path: string,
-  content: Uint8Array,
-  sidecar: Omit<Sidecar, "contentType">,
-): Omit<IndexedDocument, "stamp" | "vectors"> {
-  const { text, metadata } = parseFrontMatter(decodeText(content));
-  const title = sidecar.title ?? metadata.title;
-  const tags = sidecar.tags ?? metadata.tags;
+  content: Buffer,
+  sidecar: Buffer | undefined,
+): UnstampedDocument {
+  // With its byte order mark: the chunks, concatenated, must equal the text.
+  const { text, metadata } = parseFrontMatter(isUtf8(content) ? content.toString() : "");
+  const given = readSidecar(sidecar);
+  const title = given.title ?? metadata.title;
+  const tags = given.tags ?? metadata.tags;
   return {
     path,
     title: typeof title === "string" ? title : undefined,
     tags: Array.isArray(tags) ? tags : [],
-    metadata: { ...metadata, ...sidecar.metadata },
+    metadata: { ...metadata, ...given.metadata },
     chunks: chunk(text),
   };
-}
-
-/** The text of a document; bytes that are not UTF-8 have none. */
-function decodeText(content: Uint8Array): string {
-  try {
-    return UTF8.decode(content);
-  } catch (error) {
-    if (error instanceof TypeError) return "";
-    throw error;
-  }
 }

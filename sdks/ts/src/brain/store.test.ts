@@ -297,6 +297,21 @@ for (const [name, embed] of [
   });
 }
 
+for (const [name, count] of [
+  ["reads its folder", 256],
+  ["indexes a document", 1],
+] as const) {
+  test(`a brain deleted while its opening ${name} is not found`, async () => {
+    await store.create("b", undefined);
+    await store.close();
+    for (let n = 0; n < count; n++) writeFileSync(join(root, `brains/b/${n}.md`), "zebra");
+    store = openStore(root);
+    const opened = assert.rejects(store.get("b"), { code: "not_found" });
+    await store.delete("b");
+    await opened;
+  });
+}
+
 test("of two concurrent deletes one does not find the brain", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   const ends = await Promise.allSettled([store.delete("b"), store.delete("b")]);

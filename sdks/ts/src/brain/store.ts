@@ -83,13 +83,19 @@ export class BrainStore {
   }
 
   /** @throws Problem `validation_error` for a malformed id, `not_found` for an unknown one. */
-  requireBrain(id: string): void {
-    this.#pathsOf(id);
+  requireBrain(id: string): BrainPaths {
+    if (!isId(id)) throw invalidId(id);
+    const paths = this.#home.of(id);
+    if (!statusOf(paths.documents)?.isDirectory()) {
+      this.#discard(id);
+      throw notFound(id);
+    }
+    return paths;
   }
 
   /** @throws Problem As `requireBrain`, or whatever keeps the brain from opening. */
   async get(id: string): Promise<Brain> {
-    const paths = this.#pathsOf(id);
+    const paths = this.requireBrain(id);
     const opening = this.#open.get(id);
     if (opening === undefined) {
       return this.#begin(id, (signal) =>
@@ -166,7 +172,7 @@ export class BrainStore {
 
   /** Delete a brain, even one that cannot be opened; throws as `get` does. */
   async delete(id: string): Promise<void> {
-    const paths = this.#pathsOf(id);
+    const paths = this.requireBrain(id);
     const trash = await this.#staging.exclusively(() => this.#delete(id, paths));
     await rm(trash, { recursive: true, force: true });
   }
@@ -192,16 +198,6 @@ export class BrainStore {
     }
     this.#open.clear();
     this.#staging.close();
-  }
-
-  #pathsOf(id: string): BrainPaths {
-    if (!isId(id)) throw invalidId(id);
-    const paths = this.#home.of(id);
-    if (!statusOf(paths.documents)?.isDirectory()) {
-      this.#discard(id);
-      throw notFound(id);
-    }
-    return paths;
   }
 }
 

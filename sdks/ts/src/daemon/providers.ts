@@ -15,13 +15,7 @@ import { LLMReranker } from "../rerank/llm.js";
 import type { Reranker } from "../rerank/rerank.js";
 import type { Connection } from "../upstream/upstream.js";
 
-export interface Providers {
-  embedder: Embedder | undefined;
-  reader: Reader | undefined;
-  reranker: Reranker | undefined;
-}
-
-export function createProviders(config: Config): Providers {
+export function createProviders(config: Config) {
   return {
     embedder: createEmbedder(config),
     reader: createReader(config),

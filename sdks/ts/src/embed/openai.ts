@@ -48,21 +48,11 @@ export class OpenAIEmbedder implements Embedder {
         { signal: callSignal },
       ),
     );
-    const answer = EMBEDDINGS.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the embeddings are malformed");
-    const byIndex = new Map(
-      answer.data.data.map(({ index, embedding }, place) => [index ?? place, embedding]),
-    );
-    if (answer.data.data.length !== input.length) {
-      throw this.#upstream.failure(
-        `${answer.data.data.length} embeddings for ${input.length} texts`,
-      );
-    }
-    const vectors = input.map((_, index) => {
-      const embedding = byIndex.get(index);
-      if (embedding === undefined) throw this.#upstream.failure(`no embedding for text ${index}`);
-      return normalize(embedding);
-    });
+    const { data } = this.#upstream.parse(EMBEDDINGS, raw, "the embeddings are malformed");
+    const values = data.map(({ index, embedding }, place) => [index ?? place, embedding] as const);
+    const vectors = this.#upstream
+      .inOrder(values, input.length, "embedding", "text")
+      .map((embedding) => normalize(embedding));
     if (vectors.some(({ length }) => length !== vectors[0]?.length)) {
       throw this.#upstream.failure("the embeddings have different dimensions");
     }

@@ -37,11 +37,9 @@ export type Step = z.infer<typeof STEP>;
 /** Records steps before they are taken; undoing a step that was not taken does no harm. */
 export class Journal {
   readonly steps: Step[] = [];
-  readonly #change: string;
   readonly #file: number;
 
   constructor(change: string) {
-    this.#change = change;
     this.#file = openSync(join(change, NAME), "ax");
   }
 
@@ -52,16 +50,12 @@ export class Journal {
     this.steps.push(...steps);
   }
 
-  /** Remove the journal: from then on nobody undoes the change. */
-  end(): void {
-    endJournal(this.#change);
-  }
-
   close(): void {
     closeSync(this.#file);
   }
 }
 
+/** Remove the journal: from then on nobody undoes the change. */
 export function endJournal(change: string): void {
   rmSync(join(change, NAME), { force: true });
 }

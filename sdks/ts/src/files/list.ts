@@ -36,7 +36,7 @@ export function list(documents: Tree, { dir, recursive, hidden, glob }: ListQuer
   const tree = documents.cached();
   const matches = glob === undefined ? () => true : compileGlob(glob);
   return (
-    (recursive ? documentsBelow(tree, dir) : childrenOf(tree, dir))
+    (recursive ? [...documentsBelow(tree, dir)] : childrenOf(tree, dir))
       .filter((path) => (hidden || !isHidden(path)) && matches(baseName(path)))
       // Their parents were just walked, so none of them is a link.
       .flatMap((path) => itemOf(tree, path, statusOf(tree.at(path))) ?? [])
@@ -45,14 +45,17 @@ export function list(documents: Tree, { dir, recursive, hidden, glob }: ListQuer
 }
 
 function itemOf(tree: Tree, path: string, status: Stats | undefined): Item | undefined {
-  if (status?.isFile()) return item(path, status);
-  return status?.isDirectory() && holdsDocuments(tree, path) ? item(path, status) : undefined;
+  if (status === undefined) return undefined;
+  const isFolder = status.isDirectory();
+  if (isFolder ? documentsBelow(tree, path).next().done : !status.isFile()) return undefined;
+  const size = isFolder ? 0 : status.size;
+  return { path, size, mtime: rfc3339(status.mtimeMs), is_dir: isFolder };
 }
 
-function documentsBelow(tree: Tree, dir: string): string[] {
-  return [...tree.below(dir)].flatMap(([path, entry]) =>
-    entry.isFile() && pathFault(path) === undefined ? [path] : [],
-  );
+function* documentsBelow(tree: Tree, dir: string): Generator<string> {
+  for (const [path, entry] of tree.below(dir)) {
+    if (entry.isFile() && pathFault(path) === undefined) yield path;
+  }
 }
 
 function childrenOf(tree: Tree, dir: string): string[] {
@@ -61,21 +64,4 @@ function childrenOf(tree: Tree, dir: string): string[] {
     .entries(dir)
     .map((entry) => prefix + entry.name)
     .filter((path) => pathFault(path) === undefined);
-}
-
-function holdsDocuments(tree: Tree, folder: string): boolean {
-  for (const [path, entry] of tree.below(folder)) {
-    if (entry.isFile() && pathFault(path) === undefined) return true;
-  }
-  return false;
-}
-
-function item(path: string, status: Stats): Item {
-  const folder = status.isDirectory();
-  return {
-    path,
-    size: folder ? 0 : status.size,
-    mtime: rfc3339(status.mtimeMs),
-    is_dir: folder,
-  };
 }

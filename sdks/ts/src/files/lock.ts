@@ -3,15 +3,13 @@
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { DatabaseSync } from "@photostructure/sqlite";
+import { DatabaseSync, type DatabaseSyncInstance } from "@photostructure/sqlite";
 
 const SQLITE_BUSY = 5;
 const SQLITE_NOTADB = 26;
 
-/** A lock that is held until it is released or the process ends, however it ends. */
-export interface Lock {
-  release(): void;
-}
+/** A lock that is held until it is closed or the process ends, however it ends. */
+export type Lock = Pick<DatabaseSyncInstance, "close">;
 
 /**
  * Acquire the lock, after blocking for at most `waitMs`; undefined if another daemon holds it. Node has
@@ -41,11 +39,7 @@ function attempt(file: string, waitMs: number): Lock | undefined {
     if (resultCode(error) === SQLITE_BUSY) return undefined;
     throw error;
   }
-  return {
-    release: () => {
-      database.close();
-    },
-  };
+  return database;
 }
 
 /** SQLite's primary result code, without the extended bits. */

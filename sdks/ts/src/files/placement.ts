@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join, relative } from "node:path";
 
-import { Journal, type PutStep } from "./journal.js";
+import { endJournal, Journal, type PutStep } from "./journal.js";
 import { parents } from "./path.js";
 import type { Staging } from "./staging.js";
 import { statusOf, type Tree } from "./tree.js";
@@ -42,7 +42,7 @@ export function place(staging: Staging, changes: readonly FileChange[], commit: 
     try {
       placement.apply(changes);
       commit();
-      journal.end();
+      endJournal(change);
     } catch (error) {
       const faults = undo(staging.home, change, journal.steps);
       if (faults.length > 0) {
@@ -50,7 +50,7 @@ export function place(staging: Staging, changes: readonly FileChange[], commit: 
         removable = false;
         throw new AggregateError([error, ...faults], `some changes could not be undone: ${change}`);
       }
-      journal.end();
+      endJournal(change);
       throw error;
     } finally {
       journal.close();

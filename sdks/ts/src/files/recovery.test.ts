@@ -8,6 +8,7 @@ import fs, {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -21,6 +22,7 @@ import type { BrainStore } from "../brain/store.js";
 import { Index } from "../index/index.js";
 import { changesLeft, ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
+import { lockFile } from "./lock.js";
 
 let root: string;
 let copies: string;
@@ -260,6 +262,18 @@ test("the commit of a running daemon is left alone", async (t) => {
   await apply(rename("a", "c"), rename("f/b.md", "a"));
   assert.equal(readFileSync(join(root, "brains/b/c"), "utf8"), "zebra a");
   assert.equal(readFileSync(join(root, "brains/b/a"), "utf8"), "zebra f/b.md");
+});
+
+test("a daemon whose staging folder is gone releases its lock", async () => {
+  const [name = ""] = readdirSync(join(root, "staging")).filter((entry) => entry.startsWith("ts-"));
+  const moved = join(copies, "moved");
+  renameSync(join(root, "staging", name), moved);
+  assert.equal(lockFile(join(moved, "lock")), undefined);
+  await store.close();
+  const lock = lockFile(join(moved, "lock"));
+  assert.ok(lock);
+  lock.close();
+  store = openStore(root);
 });
 
 test("an unreadable journal is kept and does not prevent a start", async () => {

@@ -23,7 +23,7 @@ export function recover(staging: string): Error[] {
         if (faults.length === 0) rmSync(folder, { recursive: true, force: true });
         return faults;
       } finally {
-        lock.release();
+        lock.close();
       }
     } catch (error) {
       return [new Error(`${folder}: ${String(error)}`, { cause: error })];

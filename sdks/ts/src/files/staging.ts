@@ -19,7 +19,7 @@ export class Staging {
   readonly home: string;
   readonly #root: string;
   readonly #folder: string;
-  readonly #lock: Lock;
+  #lock: Lock | undefined;
   /** Changes of killed daemons that could not be undone. */
   readonly faults: readonly Error[];
 
@@ -41,7 +41,7 @@ export class Staging {
       if (own === undefined) throw new Error(`${this.#folder} is locked by another daemon`);
       this.#lock = own;
     } finally {
-      lock.release();
+      lock.close();
     }
   }
 
@@ -57,7 +57,7 @@ export class Staging {
     try {
       return await act();
     } finally {
-      lock.release();
+      lock.close();
     }
   }
 
@@ -73,10 +73,15 @@ export class Staging {
 
   /** Remove the folder, unless it holds a change that could not be undone. */
   close(): void {
-    if (statusOf(this.#folder) === undefined) return;
-    const changes = readdirSync(this.#folder).map((name) => join(this.#folder, name));
-    if (!changes.some(hasJournal)) rmSync(this.#folder, { recursive: true, force: true });
-    this.#lock.release();
+    try {
+      // It is missing if it was removed by hand, or this is the second call.
+      if (statusOf(this.#folder) === undefined) return;
+      const changes = readdirSync(this.#folder).map((name) => join(this.#folder, name));
+      if (!changes.some(hasJournal)) rmSync(this.#folder, { recursive: true, force: true });
+    } finally {
+      this.#lock?.close();
+      this.#lock = undefined;
+    }
   }
 
   get #commonLock(): string {

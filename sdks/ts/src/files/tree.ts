@@ -11,7 +11,7 @@ import {
   readFileSync,
   type Stats,
 } from "node:fs";
-import { parentOf } from "./path.js";
+import { parentOf, sidecarOf } from "./path.js";
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -89,9 +89,12 @@ export class Tree {
   }
 }
 
-/** A string that changes with any of the files; the inode tells two writes in one clock tick apart. */
-export function stampOf(...files: string[]): string {
-  return files
+/**
+ * A string that changes with the document or its sidecar; the inode tells two writes in one clock tick
+ * apart.
+ */
+export function stampOf(path: string, documents: Tree, sidecars: Tree): string {
+  return [documents.at(path), sidecars.at(sidecarOf(path))]
     .map((file) => {
       const status = undefinedIfMissing(() =>
         lstatSync(file, { bigint: true, throwIfNoEntry: false }),

@@ -181,10 +181,11 @@ export class Index {
   #tidy(): void {
     if (this.#slots.length > 2 * this.#chunks + LEAST_WASTE) this.#compact();
     const log = this.#log;
-    if (log === undefined || log.isRewriting) return;
-    if (log.damaged || log.isWasteful || log.length > 2 * this.#documents.size + LEAST_WASTE) {
+    if (log?.shouldRewrite(2 * this.#documents.size + LEAST_WASTE)) {
+      // A copy: the index changes while the log is rewritten.
+      const records = recordsOf([...this.#documents.values()], this.#matrix);
       // A full disk must not fail a change that the log has: it stays as it is.
-      log.rewrite(this.#records()).catch((error: unknown) => {
+      log.rewrite(records).catch((error: unknown) => {
         const message = "cannot rewrite the log of an index; it stays as it is";
         this.#logger?.warn({ reason: String(error) }, message);
       });
@@ -212,12 +213,6 @@ export class Index {
     this.#matrix = matrix;
     this.#postings.renumber(numbers);
   }
-
-  /** What the index has now. */
-  #records(): Iterable<DocumentRecord> {
-    const documents = [...this.#documents.values()];
-    return recordsOf(documents, this.#matrix);
-  }
 }
 
 /** Makes the conversations when they are first asked for, of what the slots hold now. */
@@ -240,16 +235,10 @@ function* recordsOf(
   }
 }
 
-function recordOf(document: IndexedDocument): DocumentRecord {
-  const { path, stamp, title, tags, metadata, chunks, vectors } = document;
+function recordOf({ metadata, ...document }: IndexedDocument): DocumentRecord {
   return {
-    path,
-    stamp,
-    title,
-    tags,
+    ...document,
     sessionId: typeof metadata.session_id === "string" ? metadata.session_id : undefined,
     metadata: stringifyExactly(metadata),
-    chunks,
-    vectors,
   };
 }

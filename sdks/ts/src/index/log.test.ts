@@ -269,6 +269,22 @@ test("a document that is replaced many times does not grow the log without bound
   again.close();
 });
 
+test("a change of more records than a call takes arguments is made while the log is rewritten", async (t) => {
+  const whole = await filledLog();
+  whole.write("?", whole.lastIndexOf(MARK));
+  writeFileSync(file, whole);
+  slowDown(t);
+  const index = await openIndex(file);
+  assert.ok(existsSync(`${file}.new`));
+  const others = Array.from({ length: 150_000 }, (_, n) => `other${n}`);
+  index.apply([], ["0", ...others]);
+  assert.equal(index.counts().documents, DOCUMENTS - 2);
+  await until(() => !existsSync(`${file}.new`));
+  index.close();
+  t.mock.restoreAll();
+  assert.equal(await requireSound("with fewer documents"), DOCUMENTS - 2);
+});
+
 for (const change of ["changed", "closed"] as const) {
   test(`an index may be ${change} while its log is rewritten`, async (t) => {
     const whole = await filledLog();

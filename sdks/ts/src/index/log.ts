@@ -128,26 +128,15 @@ export class Log {
         parts.reduce((sum, { length }) => sum + length, 0),
       );
     }
-    if (this.#fresh !== undefined) this.#missing.push(...records);
+    if (this.#fresh === undefined) return;
+    // One by one: a call takes no more than some 100,000 arguments.
+    for (const record of records) this.#missing.push(record);
   }
 
-  /** The number of records. */
-  get length(): number {
-    return this.#records;
-  }
-
-  /** Whether the bytes of old records are more than those of the others, by `LEAST_WASTE_BYTES`. */
-  get isWasteful(): boolean {
-    return this.#oldBytes > this.#liveBytes + LEAST_WASTE_BYTES;
-  }
-
-  /** Whether some that were read are not intact. */
-  get damaged(): boolean {
-    return this.#damaged;
-  }
-
-  get isRewriting(): boolean {
-    return this.#fresh !== undefined;
+  /** Whether it is damaged, has more than `most` records or mostly old ones, and is not being rewritten. */
+  shouldRewrite(most: number): boolean {
+    const isWasteful = this.#oldBytes > this.#liveBytes + LEAST_WASTE_BYTES;
+    return this.#fresh === undefined && (this.#damaged || isWasteful || this.#records > most);
   }
 
   /**

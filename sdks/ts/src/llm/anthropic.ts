@@ -43,7 +43,7 @@ export class AnthropicChat implements ChatModel {
 
   constructor({ name, apiKey, baseURL, seconds }: Connection) {
     this.#client = new Anthropic({
-      apiKey,
+      apiKey: apiKey ?? null,
       authToken: null,
       baseURL: baseURL ?? null,
       maxRetries: RETRIES,
@@ -63,9 +63,7 @@ export class AnthropicChat implements ChatModel {
       ),
     );
     for await (const raw of events) {
-      const parsed = EVENT.safeParse(raw);
-      if (!parsed.success) throw this.#upstream.failure("an event of the answer is malformed");
-      const event = parsed.data;
+      const event = this.#upstream.parse(EVENT, raw, "an event of the answer is malformed");
       if (event.type === "message_start") {
         inputTokens = event.message.usage?.input_tokens;
       } else if (event.type === "content_block_delta") {
@@ -88,9 +86,8 @@ export class AnthropicChat implements ChatModel {
     const raw = await this.#upstream.call(signal, (callSignal) =>
       this.#client.messages.create(body(model, prompt), { signal: callSignal }),
     );
-    const answer = ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the answer is malformed");
-    return answer.data.content.map((block) => ("text" in block ? block.text : "")).join("");
+    const { content } = this.#upstream.parse(ANSWER, raw, "the answer is malformed");
+    return content.map((block) => ("text" in block ? block.text : "")).join("");
   }
 }
 

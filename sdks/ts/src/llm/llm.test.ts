@@ -114,6 +114,20 @@ test("a rejection is reported with its status, without the key, and is not retri
   assert.equal(fixture.upstream.received.length, 1);
 });
 
+test("a placeholder is not redacted as if it was a key", async () => {
+  await startReader("ollama");
+  fixture.upstream.script(status(404, JSON.stringify({ error: { message: "try ollama pull m" } })));
+  const answer = await fixture.daemon.ask({ question: "zebra?" });
+  assert.equal(answer.at(-2)?.[1].message, "ollama: 404 try ollama pull m");
+});
+
+test("an empty key is not redacted between all characters", async () => {
+  await startReader("anthropic", { ANTHROPIC_API_KEY: " " });
+  fixture.upstream.script(status(401));
+  const answer = await fixture.daemon.ask({ question: "zebra?" });
+  assert.match(String(answer.at(-2)?.[1].message), /^anthropic: [^[\]]+$/);
+});
+
 test("a failed call is retried at most twice", async () => {
   await startReader("openai");
   const again = status(503, "{}", { "retry-after-ms": "1" });

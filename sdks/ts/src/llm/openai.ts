@@ -46,9 +46,8 @@ export class OpenAIChat implements ChatModel {
       ),
     );
     for await (const raw of pieces) {
-      const piece = CHAT_PIECE.safeParse(raw);
-      if (!piece.success) throw this.#upstream.failure("a piece of the answer is malformed");
-      const { choices, usage } = piece.data;
+      const fault = "a piece of the answer is malformed";
+      const { choices, usage } = this.#upstream.parse(CHAT_PIECE, raw, fault);
       const text = choices[0]?.delta?.content;
       if (text) yield { type: "text", text };
       if (choices[0]?.finish_reason) finished = true;
@@ -69,9 +68,8 @@ export class OpenAIChat implements ChatModel {
         { signal: callSignal },
       ),
     );
-    const answer = CHAT_ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the answer is malformed");
-    return answer.data.choices[0].message.content;
+    const { choices } = this.#upstream.parse(CHAT_ANSWER, raw, "the answer is malformed");
+    return choices[0].message.content;
   }
 }
 

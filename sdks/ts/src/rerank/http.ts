@@ -1,6 +1,7 @@
 import type OpenAI from "openai";
 import { z } from "zod";
 
+import type { HttpRerank } from "../config.js";
 import type { Chunk } from "../retrieve/chunk.js";
 import { connect } from "../upstream/openai.js";
 import type { Upstream } from "../upstream/upstream.js";
@@ -10,12 +11,7 @@ const ANSWER = z.object({
   results: z.array(z.object({ index: z.int(), relevance_score: z.number() })),
 });
 
-export interface RerankService {
-  url: string;
-  model: string | undefined;
-  apiKey: string | undefined;
-  seconds: number;
-}
+type RerankService = HttpRerank & { seconds: number };
 
 /** A service with the rerank API that several vendors share. */
 export class HttpReranker implements Reranker {
@@ -28,7 +24,7 @@ export class HttpReranker implements Reranker {
     const { url, apiKey, seconds } = service;
     this.#service = service;
     // OpenAI's client can post to any address, with its own retries.
-    const connection = { name: "reranker", apiKey: apiKey ?? "none", baseURL: url, seconds };
+    const connection = { name: "reranker", apiKey, baseURL: url, seconds };
     [this.#client, this.#upstream] = connect(connection);
   }
 
@@ -40,17 +36,8 @@ export class HttpReranker implements Reranker {
     const raw = await this.#upstream.call(signal, (callSignal) =>
       this.#client.post(url, { body, headers, signal: callSignal }),
     );
-    const answer = ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the response is malformed");
-    const { results } = answer.data;
-    const byIndex = new Map(results.map(({ index, relevance_score }) => [index, relevance_score]));
-    if (results.length !== documents.length) {
-      throw this.#upstream.failure(`${results.length} scores for ${documents.length} documents`);
-    }
-    return documents.map((_, index) => {
-      const score = byIndex.get(index);
-      if (score === undefined) throw this.#upstream.failure(`no score for document ${index}`);
-      return score;
-    });
+    const { results } = this.#upstream.parse(ANSWER, raw, "the response is malformed");
+    const scores = results.map(({ index, relevance_score }) => [index, relevance_score] as const);
+    return this.#upstream.inOrder(scores, documents.length, "score", "document");
   }
 }

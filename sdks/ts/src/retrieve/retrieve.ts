@@ -4,13 +4,12 @@ import type { Brain } from "../brain/brain.js";
 import { documentFilter, type Filters } from "../index/filter.js";
 import type { Search } from "../index/search.js";
 import { epochSeconds } from "../moment.js";
-import { Problem } from "../problem.js";
 import { byDate } from "../rank/dates.js";
 import { fuseMinMax, fuseReciprocal } from "../rank/fuse.js";
 import { type Hit, roundScore } from "../rank/rank.js";
 import type { Reranker } from "../rerank/rerank.js";
 import { queryTerms } from "../text/terms.js";
-import { type Chunk, chunksOf, compareChunks } from "./chunk.js";
+import { type Chunk, chunksOf } from "./chunk.js";
 import {
   appliedTuning,
   type Mode,
@@ -64,14 +63,15 @@ export class Retriever {
     let plan = planFor(request, available);
     const { query, filters } = request;
     const hasTerms = queryTerms(query).length > 0;
-    const vector =
-      hasTerms && plan.comparesVectors ? await this.#embed(brain, query, signal) : undefined;
+    const embedder = hasTerms && plan.comparesVectors ? brain.embedder : undefined;
+    const [vector] = embedder ? await embedder.embed([this.#queryPrefix + query], signal) : [];
     // Begun after the wait: the brain may have been changed or deleted meanwhile.
     const search = brain.index.search(query, documentFilter(filters));
     if (plan.mode === "conversation" && !search.hasTurns) {
       plan = planFor({ ...request, mode: "auto" }, available);
     }
-    const chunks = hasTerms ? await this.#chunks(search, query, vector, plan, signal) : [];
+    const hits = hasTerms ? await this.#hits(search, query, vector, plan, signal) : [];
+    const chunks = chunksOf(search, hits);
     const reranked = plan.mode === "hybrid-rerank";
     const trace: Trace = {
       requestedMode: request.mode,
@@ -87,42 +87,30 @@ export class Retriever {
     return { chunks, trace };
   }
 
-  async #embed(
-    { embedder }: Brain,
-    query: string,
-    signal: AbortSignal,
-  ): Promise<Float32Array | undefined> {
-    if (embedder === undefined) return undefined;
-    const [vector] = await embedder.embed([this.#queryPrefix + query], signal);
-    if (vector === undefined) throw new Problem("bad_gateway", "the embedder returned no vector");
-    return vector;
-  }
-
-  async #chunks(
+  async #hits(
     search: Search,
     query: string,
     vector: Float32Array | undefined,
     plan: Plan,
     signal: AbortSignal,
-  ): Promise<Chunk[]> {
-    const { mode, topK, kernel } = plan;
-    if (mode === "conversation") {
-      return chunksOf(search, await search.conversation(vector, topK, signal));
-    }
-    if (mode === "bm25" || vector === undefined) {
-      return chunksOf(search, await search.keyword(topK, signal));
-    }
-    if (mode === "semantic") {
-      return chunksOf(search, await search.semantic(vector, topK, kernel, signal));
-    }
+  ): Promise<Hit[]> {
+    const { mode, topK, kernel, rerankTopN } = plan;
+    if (mode === "conversation") return search.conversation(vector, topK, signal);
+    if (mode === "bm25" || vector === undefined) return search.keyword(topK, signal);
+    if (mode === "semantic") return search.semantic(vector, topK, kernel, signal);
     const fused = await hybrid(search, vector, plan, signal);
-    if (mode === "hybrid" || this.#reranker === undefined) {
-      return chunksOf(search, fused.slice(0, topK));
-    }
-    const head = chunksOf(search, fused.slice(0, plan.rerankTopN));
-    const rest = fused.slice(plan.rerankTopN);
-    const tail = chunksOf(search, rest.slice(0, Math.max(0, topK - head.length)));
-    return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, topK);
+    if (mode === "hybrid" || this.#reranker === undefined) return fused.slice(0, topK);
+    const head = fused.slice(0, rerankTopN);
+    if (head.length === 0) return [];
+    const chunks = chunksOf(search, head);
+    const scores = (await this.#reranker.rerank(query, chunks, signal)).map(roundScore);
+    const lowest = Math.min(...scores);
+    const ranked = head.map(({ slot }, i) => ({ slot, score: scores[i] ?? lowest }));
+    // The rest follow in their order, with lower scores.
+    const rest = fused
+      .slice(rerankTopN, topK)
+      .map(({ slot, score }) => ({ slot, score: roundScore(lowest - 2 + score) }));
+    return [...ranked.sort(search.compare), ...rest].slice(0, topK);
   }
 }
 
@@ -147,23 +135,6 @@ async function hybrid(
 function dateOf(search: Search, slot: number): number | undefined {
   const { date } = search.chunk(slot).metadata;
   return typeof date === "string" ? epochSeconds(date) : undefined;
-}
-
-/** Sort `head` by the reranker's scores; `tail` follows in its order, with lower scores. */
-async function rerankHead(
-  reranker: Reranker,
-  query: string,
-  head: Chunk[],
-  tail: Chunk[],
-  signal: AbortSignal,
-): Promise<Chunk[]> {
-  if (head.length === 0) return [];
-  const scores = (await reranker.rerank(query, head, signal)).map(roundScore);
-  const lowest = Math.min(...scores);
-  return [
-    ...head.map((chunk, i) => ({ ...chunk, score: scores[i] ?? lowest })).sort(compareChunks),
-    ...tail.map((chunk) => ({ ...chunk, score: roundScore(lowest - 2 + chunk.score) })),
-  ];
 }
 
 /** Milliseconds since `started`, a `performance.now()` timestamp, rounded to the microsecond. */

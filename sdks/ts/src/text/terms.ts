@@ -4,13 +4,9 @@ const RUN = /[\p{L}\p{N}]{2,}/gu;
 
 const QUERY_TERM_LIMIT = 256;
 
-export function nfkc(text: string): string {
-  return text.normalize("NFKC");
-}
-
 /** Lower-cased runs of at least two letters or digits, in order, with duplicates. */
 export function terms(text: string): string[] {
-  return nfkc(text).toLowerCase().match(RUN) ?? [];
+  return text.normalize("NFKC").toLowerCase().match(RUN) ?? [];
 }
 
 /** The terms that a search uses: the first 256 of the query. */

@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 
 import { stem } from "./porter.js";
-import { nfkc } from "./terms.js";
 
 const TOKEN = /[a-z0-9\x80-\xff]+/g;
 
@@ -27,8 +26,9 @@ const LONGEST_KEPT = 64;
  * tokenizer counts bytes, and may cut a character.
  */
 export function tokens(text: string): string[] {
-  const words = (/^\p{ASCII}*$/u.test(text) ? text.toLowerCase() : fold(nfkc(text))).match(TOKEN);
-  return words?.map(stemOf) ?? [];
+  const isAscii = /^\p{ASCII}*$/u.test(text);
+  const folded = isAscii ? text.toLowerCase() : fold(text.normalize("NFKC"));
+  return folded.match(TOKEN)?.map(stemOf) ?? [];
 }
 
 function stemOf(word: string): string {

@@ -7,7 +7,8 @@ import { type Connection, RETRIES, Upstream } from "./upstream.js";
 /** OpenAI's client, configured for this daemon, and the wrapper for its calls. */
 export function connect({ name, apiKey, baseURL, seconds }: Connection): [OpenAI, Upstream] {
   const client = new OpenAI({
-    apiKey,
+    // The client requires a key; a service that needs none ignores it.
+    apiKey: apiKey ?? name,
     baseURL: baseURL ?? null,
     organization: null,
     project: null,

@@ -116,6 +116,16 @@ test("an http reranker sorts the top chunks, and the rest follow", async () => {
   assert.deepEqual((await rerankedSearch({ rerankTopN: 2, topK: 1 })).chunks, chunks.slice(0, 1));
 });
 
+test("the placeholder for the key of a reranker is not redacted", async () => {
+  const url = `${fixture.upstream.address}/rerank`;
+  await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+  await fixture.ingest("a.md", "zebra");
+  const message = "none of the documents has a text";
+  fixture.upstream.script(status(400, JSON.stringify({ error: { message } })));
+  const { json } = await search({ mode: "hybrid-rerank" });
+  assert.equal(json.detail, `reranker: 400 ${message}`);
+});
+
 const completion = (content: string) =>
   json(() => ({ choices: [{ index: 0, message: { role: "assistant", content } }] }));
 

@@ -1,5 +1,7 @@
 /** Calls to a service, with a timeout on silence and failures turned into Problems. */
 
+import type { z } from "zod";
+
 import { Problem } from "../problem.js";
 import { Watchdog } from "./silence.js";
 
@@ -12,7 +14,8 @@ const MESSAGE_LENGTH = 300;
 /** A service and how to reach it. */
 export interface Connection {
   name: string;
-  apiKey: string;
+  /** Undefined for a service that needs none. */
+  apiKey: string | undefined;
   /** Undefined for the client's default. */
   baseURL: string | undefined;
   /** How long the service may be silent. */
@@ -23,12 +26,12 @@ export class Upstream {
   /**
    * @param name The service's name in messages.
    * @param seconds How long the service may be silent.
-   * @param key A secret that is redacted from messages.
+   * @param key A secret that is redacted from messages, if there is one.
    */
   constructor(
     readonly name: string,
     readonly seconds: number,
-    readonly key?: string,
+    readonly key: string | undefined,
   ) {}
 
   /** @throws Problem `bad_gateway`, `timeout`, or the reason of `signal`. */
@@ -63,6 +66,31 @@ export class Upstream {
     }
   }
 
+  /** What the service sent; throws a `failure` with the message `fault` unless it matches `schema`. */
+  parse<T>(schema: z.ZodType<T>, raw: unknown, fault: string): T {
+    const parsed = schema.safeParse(raw);
+    if (!parsed.success) throw this.failure(fault);
+    return parsed.data;
+  }
+
+  /** The values in the order of their indices; throws a `failure` unless each of `count` inputs has one. */
+  inOrder<T>(
+    values: readonly (readonly [index: number, value: T])[],
+    count: number,
+    output: string,
+    input: string,
+  ): T[] {
+    if (values.length !== count) {
+      throw this.failure(`${values.length} ${output}s for ${count} ${input}s`);
+    }
+    const byIndex = new Map(values);
+    return Array.from({ length: count }, (_, index) => {
+      const value = byIndex.get(index);
+      if (value === undefined) throw this.failure(`no ${output} for ${input} ${index}`);
+      return value;
+    });
+  }
+
   /** A Problem `bad_gateway` that names the service; the key is redacted from `message`. */
   failure(message: string): Problem {
     return new Problem("bad_gateway", `${this.name}: ${this.#redacted(message)}`);
@@ -75,7 +103,8 @@ export class Upstream {
   }
 
   #redacted(message: string): string {
-    const clean = this.key === undefined ? message : message.replaceAll(this.key, "[key]");
+    // An empty key is everywhere in a message.
+    const clean = this.key ? message.replaceAll(this.key, "[key]") : message;
     return clean.length > MESSAGE_LENGTH ? `${clean.slice(0, MESSAGE_LENGTH)}…` : clean;
   }
 }
