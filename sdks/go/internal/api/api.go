@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"memoryd/internal/brain"
+	"memoryd/internal/files"
+	"memoryd/internal/problem"
 	"memoryd/internal/reader"
 	"memoryd/internal/retrieve"
 )
@@ -36,29 +38,27 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/healthz", reads(a.health))
 	mux.Handle("/version", reads(a.version))
 	mux.Handle("/v1/brains", reads(a.listBrains).and(http.MethodPost, a.createBrain))
-	mux.Handle("/v1/brains/{brain}", reads(a.showBrain).and(http.MethodDelete, a.deleteBrain))
-	mux.Handle("/v1/brains/{brain}/ingest/file", methods{http.MethodPost: a.ingestFile})
+	mux.Handle("/v1/brains/{brain}", reads(a.in(showBrain)).and(http.MethodDelete, a.deleteBrain))
+	mux.Handle("/v1/brains/{brain}/ingest/file", methods{http.MethodPost: a.in(ingestFile)})
 	mux.Handle("/v1/brains/{brain}/ingest/batch", methods{http.MethodPost: a.ingestBatch})
 	mux.Handle("/v1/brains/{brain}/search", methods{http.MethodPost: a.search})
-	mux.Handle("/v1/brains/{brain}/ask", methods{http.MethodPost: a.ask})
+	mux.Handle("/v1/brains/{brain}/ask", methods{http.MethodPost: a.in(a.ask)})
 	mux.Handle("/v1/brains/{brain}/documents", methods{
-		http.MethodGet: a.listDocuments, http.MethodHead: a.probeDocument,
-		http.MethodPut: a.writeDocument, http.MethodDelete: a.deleteDocument,
+		http.MethodGet: noStore(a.in(listDocuments)), http.MethodHead: noStore(a.at(probeDocument)),
+		http.MethodPut: a.at(store(brain.Write)), http.MethodDelete: a.at(deleteDocument),
 	})
-	mux.Handle("/v1/brains/{brain}/documents/read", reads(a.readDocument))
-	mux.Handle("/v1/brains/{brain}/documents/stat", reads(a.statDocument))
-	mux.Handle("/v1/brains/{brain}/documents/append", methods{http.MethodPost: a.appendDocument})
-	mux.Handle("/v1/brains/{brain}/documents/rename", methods{http.MethodPost: a.renameDocument})
-	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.batchDocuments})
-	mux.Handle("/v1/brains/{brain}/events", methods{http.MethodGet: a.events})
+	mux.Handle("/v1/brains/{brain}/documents/read", reads(noStore(a.at(readDocument))))
+	mux.Handle("/v1/brains/{brain}/documents/stat", reads(noStore(a.at(statDocument))))
+	mux.Handle("/v1/brains/{brain}/documents/append", methods{http.MethodPost: a.at(store(brain.Append))})
+	mux.Handle("/v1/brains/{brain}/documents/rename", methods{http.MethodPost: a.in(renameDocument)})
+	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.in(batchDocuments)})
+	mux.Handle("/v1/brains/{brain}/events", methods{http.MethodGet: a.in(a.events)})
 	mux.Handle("/", methods{})
 	return survive(a.hurry(a.authenticate(a.refuseForeign(refuseStrangePaths(limitBody(mux))))))
 }
 
 func (a *API) health(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, http.StatusOK, struct {
-		OK bool `json:"ok"`
-	}{true})
+	return reply(w, http.StatusOK, map[string]bool{"ok": true})
 }
 
 func (a *API) version(w http.ResponseWriter, _ *http.Request) error {
@@ -70,7 +70,31 @@ func (a *API) version(w http.ResponseWriter, _ *http.Request) error {
 	}{"memoryd-go", a.Version, "1", a.RunID})
 }
 
-// brain returns the brain that the path names.
-func (a *API) brain(r *http.Request) (*brain.Brain, error) {
-	return a.Store.Get(r.Context(), r.PathValue("brain"))
+// in is an action in the brain that the path names.
+func (a *API) in(act func(w http.ResponseWriter, r *http.Request, b *brain.Brain) error) action {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		b, err := a.Store.Get(r.Context(), r.PathValue("brain"))
+		if err != nil {
+			return err
+		}
+		return act(w, r, b)
+	}
+}
+
+// at is an action at the path of a document, which most document routes require as a parameter.
+func (a *API) at(act func(w http.ResponseWriter, r *http.Request, b *brain.Brain, path string) error) action {
+	return a.in(func(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
+		parameters, err := readParameters(r, "path")
+		if err != nil {
+			return err
+		}
+		path := parameters["path"]
+		if path == "" {
+			return problem.Invalid("path: missing")
+		}
+		if err := files.CheckPath(path); err != nil {
+			return err
+		}
+		return act(w, r, b, path)
+	})
 }

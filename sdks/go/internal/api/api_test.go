@@ -229,3 +229,31 @@ func TestValidRequestIsAccepted(t *testing.T) {
 		}
 	}
 }
+
+func TestRepeatedRecencyOrTemporalReplacesTheFirst(t *testing.T) {
+	server := newTestServer(t, nil)
+	for _, test := range []struct{ tuning, detail string }{
+		{`"recency":{"now":"2026-02-28","relevance":0.8,"weight":0.2,"decayDays":7},"recency":{"now":"2026-02-28"}`, "tuning.recency.relevance"},
+		{`"temporal":{"at":"2026-02-28","toleranceDays":2,"boost":1},"temporal":{"at":"2026-02-28","boost":1}`, "tuning.temporal.toleranceDays"},
+		{`"recency":{"now":"2026-02-28","colour":"red"}`, "tuning.recency.colour: not known"},
+	} {
+		got := ask(t, server, "POST", "/v1/brains/b/search", `{"query":"x","tuning":{`+test.tuning+`}}`)
+		expectProblem(t, test.tuning, got, 400, test.detail)
+	}
+}
+
+func TestFirstRefusedDocumentIsNamedWhateverIsWrong(t *testing.T) {
+	server := newTestServer(t, nil)
+	bad := document("/x", "x", "")
+	for _, later := range []string{`,"contentBase64":"YQ"`, `,"metadata":[]`, `,"metadata":{"x":1e999}`, `,"title":5`} {
+		body := `{"documents":[` + bad + `,` + document("ok.md", "x", later) + `]}`
+		expectProblem(t, later, ask(t, server, "POST", "/v1/brains/b/ingest/batch", body), 400, "documents[0].path")
+	}
+	for body, place := range map[string]string{
+		`{"ops":[{"type":"delete","path":".."},{"type":"delete","path":5}]}`: "ops[0].path",
+		`{"ops":[{"type":"delete","path":5},{"type":"delete","path":".."}]}`: "ops[0].path: must not be a number",
+		`{"ops":[5]}`: "ops[0]: must not be a number",
+	} {
+		expectProblem(t, body, ask(t, server, "POST", "/v1/brains/b/documents/batch-ops", body), 400, place)
+	}
+}

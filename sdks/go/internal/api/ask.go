@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net/http"
 
+	"memoryd/internal/brain"
 	"memoryd/internal/llm"
 	"memoryd/internal/problem"
 	"memoryd/internal/prompt"
 	"memoryd/internal/reader"
 	"memoryd/internal/retrieve"
+	"memoryd/internal/wire"
 )
 
 type askBody struct {
@@ -19,11 +21,7 @@ type askBody struct {
 	Retrieval
 }
 
-func (a *API) ask(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func (a *API) ask(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	var body askBody
 	if err := decode(r, &body); err != nil {
 		return err
@@ -33,7 +31,7 @@ func (a *API) ask(w http.ResponseWriter, r *http.Request) error {
 		Text:  c.filled("question", body.Question),
 		Date:  c.moment("questionDate", body.QuestionDate),
 		Mode:  c.oneOf("readerMode", body.ReaderMode, prompt.Basic, prompt.Augmented),
-		Model: optional(body.Model),
+		Model: wire.Or(body.Model, ""),
 	}
 	request := body.request(&c, question.Text, 5)
 	if c.err != nil {

@@ -30,9 +30,7 @@ func (o operationBody) operation() (brain.Operation, error) {
 	case brain.Rename:
 		operation.To = c.path("to", wanted[*string](&c, "to", o.To))
 	case brain.Write, brain.Append:
-		if operation.Content = wanted[wire.Bytes](&c, "content_base64", o.Content); operation.Content == nil {
-			c.refuse("content_base64: missing")
-		}
+		operation.Content = c.base64("content_base64", wanted[*string](&c, "content_base64", o.Content))
 	}
 	return operation, c.err
 }
@@ -45,14 +43,10 @@ func wanted[T any](c *checker, key string, raw jsontext.Value) (value T) {
 	return value
 }
 
-func (a *API) batchDocuments(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func batchDocuments(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	var body struct {
-		Operations []operationBody `json:"ops"`
-		Reason     *string         `json:"reason"`
+		Operations []jsontext.Value `json:"ops"`
+		Reason     *string          `json:"reason"`
 		// For daemons that keep a history; this one only validates them.
 		Message *string `json:"message"`
 		Author  *string `json:"author"`
@@ -76,23 +70,20 @@ func (a *API) batchDocuments(w http.ResponseWriter, r *http.Request) error {
 	if err := b.Change(r.Context(), operations, body.Reason); err != nil {
 		return named(err, "ops")
 	}
-	return reply(w, http.StatusOK, struct {
-		Committed int `json:"committed"`
-	}{len(operations)})
+	return reply(w, http.StatusOK, map[string]int{"committed": len(operations)})
 }
 
-func readOperations(bodies []operationBody) ([]brain.Operation, error) {
+func readOperations(bodies []jsontext.Value) ([]brain.Operation, error) {
 	if len(bodies) == 0 {
 		return nil, problem.Invalid("ops: must have at least one operation")
 	}
-	operations := make([]brain.Operation, len(bodies))
+	operations, err := readEach("ops", bodies, operationBody.operation)
+	if err != nil {
+		return nil, err
+	}
 	size := 0
-	for i, body := range bodies {
-		var err error
-		if operations[i], err = body.operation(); err != nil {
-			return nil, problem.Invalid("ops[%d].%s", i, problem.Of(err).Detail)
-		}
-		size += len(operations[i].Content)
+	for _, operation := range operations {
+		size += len(operation.Content)
 	}
 	if len(operations) > batchLimit {
 		return nil, problem.New(problem.TooLarge, "ops: exceeds %d operations", batchLimit)

@@ -7,10 +7,6 @@ import (
 	"memoryd/internal/problem"
 )
 
-type brainListed struct {
-	BrainID string `json:"brainId"`
-}
-
 type brainBody struct {
 	BrainID     string  `json:"brainId"`
 	Description *string `json:"description,omitzero"`
@@ -25,13 +21,11 @@ func (a *API) listBrains(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	items := make([]brainListed, len(ids))
+	items := make([]map[string]string, len(ids))
 	for i, id := range ids {
-		items[i].BrainID = id
+		items[i] = map[string]string{"brainId": id}
 	}
-	return reply(w, http.StatusOK, struct {
-		Items []brainListed `json:"items"`
-	}{items})
+	return reply(w, http.StatusOK, map[string]any{"items": items})
 }
 
 func (a *API) createBrain(w http.ResponseWriter, r *http.Request) error {
@@ -54,11 +48,7 @@ func (a *API) createBrain(w http.ResponseWriter, r *http.Request) error {
 	return show(w, r, http.StatusCreated, created)
 }
 
-func (a *API) showBrain(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func showBrain(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	return show(w, r, http.StatusOK, b)
 }
 

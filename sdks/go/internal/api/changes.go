@@ -11,43 +11,25 @@ import (
 // documentLimit is the maximum size of the body of one write, in bytes.
 const documentLimit = 2 << 20
 
-func (a *API) writeDocument(w http.ResponseWriter, r *http.Request) error {
-	return a.store(w, r, brain.Write)
-}
-
-func (a *API) appendDocument(w http.ResponseWriter, r *http.Request) error {
-	return a.store(w, r, brain.Append)
-}
-
 // store writes or appends the body.
-func (a *API) store(w http.ResponseWriter, r *http.Request, kind brain.OperationKind) error {
-	b, path, err := a.located(r)
-	if err != nil {
-		return err
+func store(kind brain.OperationKind) func(http.ResponseWriter, *http.Request, *brain.Brain, string) error {
+	return func(w http.ResponseWriter, r *http.Request, b *brain.Brain, path string) error {
+		content, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		if len(content) > documentLimit {
+			return problem.New(problem.TooLarge, "the content exceeds %d bytes", documentLimit)
+		}
+		return change(w, r, b, brain.Operation{Kind: kind, Path: path, Content: content})
 	}
-	content, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	if len(content) > documentLimit {
-		return problem.New(problem.TooLarge, "the content exceeds %d bytes", documentLimit)
-	}
-	return change(w, r, b, brain.Operation{Kind: kind, Path: path, Content: content})
 }
 
-func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request) error {
-	b, path, err := a.located(r)
-	if err != nil {
-		return err
-	}
+func deleteDocument(w http.ResponseWriter, r *http.Request, b *brain.Brain, path string) error {
 	return change(w, r, b, brain.Operation{Kind: brain.Delete, Path: path})
 }
 
-func (a *API) renameDocument(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func renameDocument(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	var body struct {
 		From *string `json:"from"`
 		To   *string `json:"to"`

@@ -1,11 +1,16 @@
 package api
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"memoryd/internal/files"
 	"memoryd/internal/moment"
 	"memoryd/internal/problem"
+	"memoryd/internal/wire"
 )
 
 // checker reads values and remembers the first violation of the contract.
@@ -22,7 +27,7 @@ func (c *checker) required(key string, value *string) string {
 	if value == nil {
 		c.refuse("%s: missing", key)
 	}
-	return optional(value)
+	return wire.Or(value, "")
 }
 
 // filled returns a string that must be present and not blank.
@@ -37,8 +42,8 @@ func (c *checker) filled(key string, value *string) string {
 // path returns a canonical path that must be present.
 func (c *checker) path(key string, value *string) string {
 	path := c.required(key, value)
-	if err := checkPath(key, path); err != nil {
-		c.refuse("%s", problem.Of(err).Detail)
+	if err := files.CheckPath(path); err != nil {
+		c.refuse("%s%s", key, strings.TrimPrefix(problem.Of(err).Detail, "path"))
 	}
 	return path
 }
@@ -48,7 +53,7 @@ const noteLimit = 4096
 
 // short validates an optional note.
 func (c *checker) short(key string, value *string) {
-	if len(optional(value)) > noteLimit {
+	if len(wire.Or(value, "")) > noteLimit {
 		c.refuse("%s: has more than %d bytes", key, noteLimit)
 	}
 }
@@ -85,13 +90,11 @@ func (c *checker) number(key string, value *float64, low, high float64) float64 
 
 // oneOf returns one of a few words, or the first if it is missing.
 func (c *checker) oneOf(key string, value *string, words ...string) string {
-	if value == nil {
-		return words[0]
+	word := wire.Or(value, words[0])
+	if !slices.Contains(words, word) {
+		c.refuse("%s: %q is none of %s", key, word, strings.Join(words, ", "))
 	}
-	if !slices.Contains(words, *value) {
-		c.refuse("%s: %q is none of %s", key, *value, strings.Join(words, ", "))
-	}
-	return *value
+	return word
 }
 
 // moment returns a date or a date-time, or an empty string if it is missing.
@@ -105,10 +108,32 @@ func (c *checker) moment(key string, value *string) string {
 	return *value
 }
 
-// optional returns a string, or an empty one if it is missing.
-func optional(value *string) string {
-	if value == nil {
-		return ""
+// base64 returns content that must be present, in the canonical encoding: others decode to the same
+// bytes, with line ends or with non-zero bits that pad the last character.
+func (c *checker) base64(key string, value *string) []byte {
+	text := c.required(key, value)
+	content, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || strings.ContainsAny(text, "\r\n") {
+		c.refuse("%s: is not canonical base64", key)
 	}
-	return *value
+	return content
+}
+
+// object returns an object whose values are kept verbatim, or nil if it is missing or null.
+func (c *checker) object(key string, raw jsontext.Value) (object wire.Object) {
+	if err := wire.CheckNumbers(raw); err != nil {
+		c.refuse("%s: %v", key, err)
+	} else if raw != nil && wire.Unmarshal(raw, &object) != nil {
+		c.refuse("%s: must be an object", key)
+	}
+	return object
+}
+
+// flag returns a boolean parameter, false if it is missing.
+func (c *checker) flag(key string, from parameters) bool {
+	value, ok := from[key]
+	if ok && value != "true" && value != "false" {
+		c.refuse("%s: must be true or false", key)
+	}
+	return value == "true"
 }

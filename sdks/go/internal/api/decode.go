@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -28,18 +29,37 @@ func decode(r *http.Request, into any) error {
 		return problem.Invalid("the body %v", err)
 	}
 	if err := wire.Unmarshal(body, into); err != nil {
-		return problem.Invalid("%s", describe(err))
+		return problem.Invalid("%s", describe("", err))
 	}
 	return nil
 }
 
-// describe names the invalid key, for example `documents[3].tags`.
-func describe(err error) string {
+// readEach decodes and checks one element of a list after the other: the first that is invalid is
+// named, whatever is wrong with it.
+func readEach[B, T any](list string, elements []jsontext.Value, read func(B) (T, error)) ([]T, error) {
+	values := make([]T, len(elements))
+	for i, element := range elements {
+		place := fmt.Sprintf("%s[%d]", list, i)
+		var body B
+		err := wire.Unmarshal(element, &body)
+		if err != nil {
+			return nil, problem.Invalid("%s", describe(place, err))
+		}
+		if values[i], err = read(body); err != nil {
+			return nil, problem.Invalid("%s.%s", place, problem.Of(err).Detail)
+		}
+	}
+	return values, nil
+}
+
+// describe names the invalid key below a place, for example `documents[3].tags`.
+func describe(place string, err error) string {
 	var mismatch *json.SemanticError
 	if !errors.As(err, &mismatch) {
 		return "no JSON: " + err.Error()
 	}
 	var key strings.Builder
+	key.WriteString(place)
 	for token := range mismatch.JSONPointer.Tokens() {
 		if _, err := strconv.Atoi(token); err == nil {
 			key.WriteString("[" + token + "]")
@@ -73,27 +93,5 @@ func (i *integer) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 		return errors.New("must be an integer below 2^31")
 	}
 	*i = integer(value)
-	return nil
-}
-
-// metadata is an object that is stored verbatim; nil if it is null.
-type metadata wire.Object
-
-func (m *metadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	raw, err := decoder.ReadValue()
-	if err != nil {
-		return err
-	}
-	if err := wire.CheckNumbers(raw); err != nil {
-		return err
-	}
-	var object wire.Object
-	if raw.Kind() != 'n' && raw.Kind() != '{' {
-		return errors.New("must be an object")
-	}
-	if err := wire.Unmarshal(raw.Clone(), &object); err != nil {
-		return err
-	}
-	*m = metadata(object)
 	return nil
 }

@@ -4,40 +4,13 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"memoryd/internal/brain"
 	"memoryd/internal/files"
-	"memoryd/internal/moment"
 	"memoryd/internal/problem"
 )
 
-type documentShown struct {
-	Path     string    `json:"path"`
-	Size     int64     `json:"size"`
-	Modified time.Time `json:"mtime"`
-	IsFolder bool      `json:"is_dir"`
-}
-
-func newDocumentShown(e files.Entry) documentShown {
-	return documentShown{Path: e.Path, Size: e.Size, Modified: moment.Bound(e.Modified), IsFolder: e.IsFolder}
-}
-
-// located returns the brain and the path of a request.
-func (a *API) located(r *http.Request) (b *brain.Brain, path string, err error) {
-	if b, err = a.brain(r); err != nil {
-		return nil, "", err
-	}
-	path, err = pathParameter(r)
-	return b, path, err
-}
-
-func (a *API) readDocument(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Cache-Control", "no-store")
-	b, path, err := a.located(r)
-	if err != nil {
-		return err
-	}
+func readDocument(w http.ResponseWriter, _ *http.Request, b *brain.Brain, path string) error {
 	document, err := b.Open(path)
 	if err != nil {
 		return err
@@ -56,8 +29,8 @@ func (a *API) readDocument(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) probeDocument(w http.ResponseWriter, r *http.Request) error {
-	entry, err := a.stat(w, r)
+func probeDocument(w http.ResponseWriter, r *http.Request, b *brain.Brain, path string) error {
+	entry, err := b.Stat(r.Context(), path)
 	if err != nil {
 		return err
 	}
@@ -68,29 +41,15 @@ func (a *API) probeDocument(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) statDocument(w http.ResponseWriter, r *http.Request) error {
-	entry, err := a.stat(w, r)
+func statDocument(w http.ResponseWriter, r *http.Request, b *brain.Brain, path string) error {
+	entry, err := b.Stat(r.Context(), path)
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, newDocumentShown(entry))
+	return reply(w, http.StatusOK, entry)
 }
 
-func (a *API) stat(w http.ResponseWriter, r *http.Request) (files.Entry, error) {
-	w.Header().Set("Cache-Control", "no-store")
-	b, path, err := a.located(r)
-	if err != nil {
-		return files.Entry{}, err
-	}
-	return b.Stat(r.Context(), path)
-}
-
-func (a *API) listDocuments(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Cache-Control", "no-store")
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func listDocuments(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	selection, err := readSelection(r)
 	if err != nil {
 		return err
@@ -99,13 +58,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	items := make([]documentShown, len(entries))
-	for i, entry := range entries {
-		items[i] = newDocumentShown(entry)
-	}
-	return reply(w, http.StatusOK, struct {
-		Items []documentShown `json:"items"`
-	}{items})
+	return reply(w, http.StatusOK, map[string]any{"items": entries})
 }
 
 func readSelection(r *http.Request) (s files.Selection, err error) {
@@ -113,19 +66,14 @@ func readSelection(r *http.Request) (s files.Selection, err error) {
 	if err != nil {
 		return s, err
 	}
+	var c checker
 	if s.Folder = parameters["dir"]; s.Folder != "" {
-		if err := checkPath("dir", s.Folder); err != nil {
-			return s, err
-		}
+		c.path("dir", &s.Folder)
 	}
-	if s.Recursive, err = parameters.flag("recursive"); err != nil {
-		return s, err
-	}
-	if s.Hidden, err = parameters.flag("include_generated"); err != nil {
-		return s, err
-	}
+	s.Recursive = c.flag("recursive", parameters)
+	s.Hidden = c.flag("include_generated", parameters)
 	if glob, restricts := parameters["glob"]; restricts {
 		s.Glob = files.NewGlob(glob)
 	}
-	return s, nil
+	return s, c.err
 }

@@ -4,15 +4,13 @@ import (
 	"net/http"
 	"time"
 
+	"memoryd/internal/brain"
 	"memoryd/internal/feed"
 	"memoryd/internal/wire"
 )
 
-func (a *API) events(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+// events writes the stream until one side ends it.
+func (a *API) events(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	subscription, err := b.Subscribe()
 	if err != nil {
 		return err
@@ -20,31 +18,23 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	defer subscription.Cancel()
 	s := newStream(w)
 	defer s.end()
-	a.forward(r, s, subscription.Changes)
-	return nil
-}
-
-// forward writes the stream until one side ends it.
-func (a *API) forward(r *http.Request, s *stream, changes <-chan feed.Change) {
-	err := s.write("event: ready\ndata: ok\n\n")
-	silence := time.NewTimer(a.PingAfter)
-	defer silence.Stop()
-	for err == nil {
+	// A failed write means that the client has disconnected.
+	for err = s.write("event: ready\ndata: ok\n\n"); err == nil; {
 		select {
 		case <-r.Context().Done():
-			return
+			return nil
 		case <-a.Stopping:
-			return
-		case change, open := <-changes:
+			return nil
+		case change, open := <-subscription.Changes:
 			if !open {
-				return
+				return nil
 			}
 			err = s.sendChange(change)
-		case <-silence.C:
+		case <-time.After(a.PingAfter):
 			err = s.write("event: ping\ndata: ok\n\n")
 		}
-		silence.Reset(a.PingAfter)
 	}
+	return nil
 }
 
 func (s *stream) sendChange(change feed.Change) error {

@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"memoryd/internal/brain"
 	"memoryd/internal/chunk"
-	"memoryd/internal/files"
 	"memoryd/internal/problem"
 	"memoryd/internal/retrieve"
 	"memoryd/internal/wire"
@@ -20,33 +21,28 @@ const (
 )
 
 type documentBody struct {
-	Path          *string    `json:"path"`
-	ContentType   *string    `json:"contentType"`
-	ContentBase64 wire.Bytes `json:"contentBase64"`
-	Title         *string    `json:"title"`
-	Tags          wire.Texts `json:"tags"`
-	Metadata      metadata   `json:"metadata"`
+	Path          *string        `json:"path"`
+	ContentType   *string        `json:"contentType"`
+	ContentBase64 *string        `json:"contentBase64"`
+	Title         *string        `json:"title"`
+	Tags          wire.Texts     `json:"tags"`
+	Metadata      jsontext.Value `json:"metadata"`
 }
 
 func (d documentBody) document() (brain.NewDocument, error) {
 	var c checker
 	doc := brain.NewDocument{
-		Path:    c.required("path", d.Path),
-		Content: d.ContentBase64,
+		Path: c.required("path", d.Path),
 		Sidecar: brain.Sidecar{
 			ContentType: c.required("contentType", d.ContentType),
 			Title:       d.Title,
 			Tags:        d.Tags,
-			Metadata:    wire.Object(d.Metadata),
+			Metadata:    c.object("metadata", d.Metadata),
 		},
+		Content: c.base64("contentBase64", d.ContentBase64),
 	}
-	if d.ContentBase64 == nil {
-		c.refuse("contentBase64: missing")
-	}
-	if c.err != nil {
-		return doc, c.err
-	}
-	return doc, files.CheckPath(doc.Path)
+	c.path("path", d.Path) // after what is missing
+	return doc, c.err
 }
 
 type documentStored struct {
@@ -57,11 +53,7 @@ type documentStored struct {
 	TookMs     float64 `json:"tookMs"`
 }
 
-func (a *API) ingestFile(w http.ResponseWriter, r *http.Request) error {
-	b, err := a.brain(r)
-	if err != nil {
-		return err
-	}
+func ingestFile(w http.ResponseWriter, r *http.Request, b *brain.Brain) error {
 	var body documentBody
 	if err := decode(r, &body); err != nil {
 		return err
@@ -79,12 +71,12 @@ func (a *API) ingestFile(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request) error {
 	started := time.Now()
-	b, err := a.brain(r)
+	b, err := a.Store.Get(r.Context(), r.PathValue("brain"))
 	if err != nil {
 		return err
 	}
 	var body struct {
-		Documents []documentBody `json:"documents"`
+		Documents []jsontext.Value `json:"documents"`
 	}
 	if err := decode(r, &body); err != nil {
 		return err
@@ -92,11 +84,9 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Documents) < 1 || len(body.Documents) > batchLimit {
 		return problem.Invalid("documents: must have 1 to %d documents", batchLimit)
 	}
-	documents := make([]brain.NewDocument, len(body.Documents))
-	for i, item := range body.Documents {
-		if documents[i], err = item.document(); err != nil {
-			return problem.Invalid("documents[%d].%s", i, problem.Of(err).Detail)
-		}
+	documents, err := readEach("documents", body.Documents, documentBody.document)
+	if err != nil {
+		return err
 	}
 	stored, err := ingest(r.Context(), b, documents)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"memoryd/internal/files"
 	"memoryd/internal/problem"
 )
 
@@ -48,33 +47,4 @@ func unescape(raw string) (string, error) {
 		return "", problem.Invalid("a parameter is not UTF-8")
 	}
 	return text, nil
-}
-
-// flag returns a boolean parameter, false if it is missing.
-func (p parameters) flag(name string) (bool, error) {
-	value, ok := p[name]
-	if ok && value != "true" && value != "false" {
-		return false, problem.Invalid("%s: must be true or false", name)
-	}
-	return value == "true", nil
-}
-
-// pathParameter returns the path parameter that most document routes require.
-func pathParameter(r *http.Request) (string, error) {
-	values, err := readParameters(r, "path")
-	if err != nil {
-		return "", err
-	}
-	if values["path"] == "" {
-		return "", problem.Invalid("path: missing")
-	}
-	return values["path"], files.CheckPath(values["path"])
-}
-
-// checkPath is files.CheckPath for a path under another key.
-func checkPath(key, path string) error {
-	if err := files.CheckPath(path); err != nil {
-		return problem.Invalid("%s%s", key, strings.TrimPrefix(problem.Of(err).Detail, "path"))
-	}
-	return nil
 }

@@ -23,6 +23,14 @@ func reads(act action) methods {
 	return methods{http.MethodGet: act, http.MethodHead: act}
 }
 
+// noStore forbids caches to keep the response, also if it is a problem.
+func noStore(act action) action {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Cache-Control", "no-store")
+		return act(w, r)
+	}
+}
+
 func (m methods) and(method string, act action) methods {
 	m[method] = act
 	return m
@@ -76,8 +84,5 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		slog.Log(r.Context(), level, "request failed",
 			"method", r.Method, "path", r.URL.Path, "code", string(p.Code), "error", err)
 	}
-	err = write(w, status, problem.MediaType, p.Body())
-	if err != nil {
-		slog.ErrorContext(r.Context(), "cannot write a problem", "error", err)
-	}
+	_ = write(w, status, problem.MediaType, p.Body()) // cannot fail: strings and a number
 }

@@ -15,13 +15,22 @@ import (
 
 // Retrieval holds the keys that the bodies of search and ask share.
 type Retrieval struct {
-	TopK         *integer    `json:"topK"`
-	Mode         *string     `json:"mode"`
-	QuestionDate *string     `json:"questionDate"`
-	CandidateK   *integer    `json:"candidateK"`
-	RerankTopN   *integer    `json:"rerankTopN"`
-	Filters      *filterBody `json:"filters"`
-	Tuning       *tuningBody `json:"tuning"`
+	TopK         *integer           `json:"topK"`
+	Mode         *string            `json:"mode"`
+	QuestionDate *string            `json:"questionDate"`
+	CandidateK   *integer           `json:"candidateK"`
+	RerankTopN   *integer           `json:"rerankTopN"`
+	Filters      object[filterBody] `json:"filters"`
+	Tuning       object[tuningBody] `json:"tuning"`
+}
+
+// object is an object without unknown keys; the body is nil if it is missing or null.
+type object[T any] struct{ body *T }
+
+// UnmarshalJSONFrom replaces the object of an equal key, which a plain pointer would merge with this one.
+func (o *object[T]) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	o.body = nil
+	return json.UnmarshalDecode(decoder, &o.body, json.RejectUnknownMembers(true))
 }
 
 func (b Retrieval) request(c *checker, query string, topK int) retrieve.Request {
@@ -34,8 +43,8 @@ func (b Retrieval) request(c *checker, query string, topK int) retrieve.Request 
 		Mode:       retrieve.Mode(mode),
 		CandidateK: c.within("candidateK", b.CandidateK, 0, 0, 10_000),
 		RerankTopN: c.within("rerankTopN", b.RerankTopN, 0, 0, 1_000),
-		Filter:     b.Filters.filter(c),
-		Tuning:     b.Tuning.tuning(c),
+		Filter:     b.Filters.body.filter(c),
+		Tuning:     b.Tuning.body.tuning(c),
 	}
 }
 
@@ -46,12 +55,6 @@ type filterBody struct {
 	SessionIDs wire.Texts `json:"sessionIds"`
 	Scope      *string    `json:"scope"`
 	Project    *string    `json:"project"`
-}
-
-func (b *filterBody) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	type plain filterBody
-	*b = filterBody{}
-	return json.UnmarshalDecode(decoder, (*plain)(b), json.RejectUnknownMembers(true))
 }
 
 var scopes = map[string]string{
@@ -79,14 +82,14 @@ func (b *filterBody) filter(c *checker) index.Filter {
 }
 
 type tuningBody struct {
-	Fusion     *string       `json:"fusion"`
-	Alpha      *float64      `json:"alpha"`
-	RRFK       *integer      `json:"rrfK"`
-	PoolFactor *integer      `json:"poolFactor"`
-	PoolFloor  *integer      `json:"poolFloor"`
-	Kernel     *string       `json:"kernel"`
-	Recency    *recencyBody  `json:"recency"`
-	Temporal   *temporalBody `json:"temporal"`
+	Fusion     *string              `json:"fusion"`
+	Alpha      *float64             `json:"alpha"`
+	RRFK       *integer             `json:"rrfK"`
+	PoolFactor *integer             `json:"poolFactor"`
+	PoolFloor  *integer             `json:"poolFloor"`
+	Kernel     *string              `json:"kernel"`
+	Recency    object[recencyBody]  `json:"recency"`
+	Temporal   object[temporalBody] `json:"temporal"`
 }
 
 type recencyBody struct {
@@ -133,12 +136,6 @@ func (b *temporalBody) temporal(c *checker) *rank.Temporal {
 	}
 }
 
-func (b *tuningBody) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	type plain tuningBody
-	*b = tuningBody{}
-	return json.UnmarshalDecode(decoder, (*plain)(b), json.RejectUnknownMembers(true))
-}
-
 func (b *tuningBody) tuning(c *checker) *retrieve.Tuning {
 	if b == nil {
 		return nil
@@ -155,14 +152,14 @@ func (b *tuningBody) tuning(c *checker) *retrieve.Tuning {
 		PoolFactor: c.positive("tuning.poolFactor", b.PoolFactor, 1_000),
 		PoolFloor:  c.positive("tuning.poolFloor", b.PoolFloor, 10_000),
 		Kernel:     b.Kernel,
-		Recency:    b.Recency.recency(c),
-		Temporal:   b.Temporal.temporal(c),
+		Recency:    b.Recency.body.recency(c),
+		Temporal:   b.Temporal.body.temporal(c),
 	}
 }
 
 func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	started := time.Now()
-	b, err := a.brain(r)
+	b, err := a.Store.Get(r.Context(), r.PathValue("brain"))
 	if err != nil {
 		return err
 	}

@@ -172,12 +172,12 @@ func (b *Brain) delete() error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(b.layout.documents, files.Join(grave, "documents")); err != nil {
+	if err := os.Rename(b.layout.documents, filepath.Join(grave, "documents")); err != nil {
 		return errors.Join(err, os.Remove(grave))
 	}
 	failures := []error{b.removeIndex()}
 	for _, left := range []string{b.layout.sidecars, b.layout.description} {
-		err := os.Rename(left, files.Join(grave, filepath.Base(filepath.Dir(left))))
+		err := os.Rename(left, filepath.Join(grave, filepath.Base(filepath.Dir(left))))
 		if !errors.Is(err, fs.ErrNotExist) {
 			failures = append(failures, err)
 		}

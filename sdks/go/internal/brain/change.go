@@ -89,18 +89,36 @@ func (b *Brain) commit(
 	if err != nil {
 		return err
 	}
-	if err := b.updateIndex(ctx, ix, d, documents); err != nil {
-		return errors.Join(err, placed.Undo())
-	}
-	if err := placed.Keep(); err != nil {
-		b.upToDate.Store(false) // the index contains what was undone
-		return errors.Join(err, placed.Undo())
+	if err := b.keep(ctx, ix, d, documents, placed); err != nil {
+		return err
 	}
 	for i := range d.changes {
 		d.changes[i].Reason = reason
 	}
-	b.feed.Publish(d.changes)
+	// Publishing nothing would end the streams that have many changes waiting.
+	if len(d.changes) > 0 {
+		b.feed.Publish(d.changes)
+	}
 	return nil
+}
+
+// keep indexes what is placed and commits it, or undoes it.
+func (b *Brain) keep(
+	ctx context.Context, ix *index.Index, d *draft, documents []index.Document, placed *files.Placement,
+) error {
+	err := b.updateIndex(ctx, ix, d, documents)
+	indexed := err == nil
+	if indexed {
+		err = placed.Keep()
+	}
+	if err == nil {
+		return nil
+	}
+	undoErr := placed.Undo()
+	if indexed || undoErr != nil {
+		b.upToDate.Store(false) // the index contains what was undone, or lacks what was not
+	}
+	return errors.Join(err, undoErr)
 }
 
 // updateIndex applies the draft to the index, after the files are in place.

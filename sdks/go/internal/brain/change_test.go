@@ -14,6 +14,7 @@ import (
 
 	"memoryd/internal/embed"
 	"memoryd/internal/feed"
+	"memoryd/internal/files"
 	"memoryd/internal/index"
 	"memoryd/internal/problem"
 )
@@ -55,7 +56,10 @@ func received(s *feed.Subscription) []string {
 	var lines []string
 	for {
 		select {
-		case c := <-s.Changes:
+		case c, open := <-s.Changes:
+			if !open {
+				return append(lines, "end")
+			}
 			line := string(c.Kind) + " " + c.Path
 			if c.OldPath != "" {
 				line += " from " + c.OldPath
@@ -302,5 +306,59 @@ func TestFailingEmbedderChangesNothing(t *testing.T) {
 	}
 	if counts, _ := b.Counts(t.Context()); counts != (index.Counts{Documents: 1, Chunks: 1, Vectors: 1}) {
 		t.Errorf("%+v", counts)
+	}
+}
+
+func TestFailedUndoOfAChangeThatIsNotIndexedLeavesTheIndexOutOfDate(t *testing.T) {
+	home := t.TempDir()
+	b := create(t, newTestStore(t, home, nil), "b")
+	ingest(t, b, text("a", "zebra"))
+	err := b.write(func(ix *index.Index) error {
+		d, err := b.draft(t.Context(), []Operation{put("a", "lion")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents, removed, err := b.effect(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed, err := files.Place(b.staging, contents, removed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		journals, _ := filepath.Glob(filepath.Join(home, "staging/*/*/journal"))
+		if len(journals) != 1 {
+			t.Fatalf("journals: %v", journals)
+		}
+		// Nothing can be removed from a folder that is a file by now.
+		folder := filepath.Dir(journals[0])
+		if err := errors.Join(os.Rename(folder, folder+" aside"), os.WriteFile(folder, nil, 0o600), b.index.Close()); err != nil {
+			t.Fatal(err)
+		}
+		documents, err := d.changedDocuments()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.keep(t.Context(), ix, d, documents, placed)
+	})
+	if err == nil || b.upToDate.Load() {
+		t.Errorf("%v, up to date: %v", err, b.upToDate.Load())
+	}
+}
+
+func TestRenamingToItselfEndsNoStreamThatHasManyChangesWaiting(t *testing.T) {
+	b := create(t, newTestStore(t, t.TempDir(), nil), "b")
+	s, err := b.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, b, slices.Repeat([]Operation{put("_a", "x")}, 1024)...)
+	change(t, b, rename("_a", "_a"))
+	if got := received(s); len(got) != 1024 {
+		t.Errorf("received %d changes", len(got))
+	}
+	change(t, b, put("_a", "y"))
+	if got := received(s); !slices.Equal(got, []string{"updated _a"}) {
+		t.Errorf("received %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"memoryd/internal/files"
 	"memoryd/internal/index"
@@ -14,21 +15,11 @@ import (
 // Stat describes a document, or a folder that contains documents.
 func (b *Brain) Stat(ctx context.Context, path string) (entry files.Entry, err error) {
 	err = b.readFiles(func(documents *files.Tree) error {
-		kind, info, err := documents.Find(path)
-		if err != nil {
-			return err
+		var there bool
+		if entry, there, err = documents.Stat(ctx, path); err == nil && !there {
+			err = problem.New(problem.NotFound, "no document or folder %q", path)
 		}
-		there := kind == files.Regular
-		if kind == files.Folder {
-			if there, err = documents.HoldsDocument(ctx, path, nil); err != nil {
-				return err
-			}
-		}
-		if !there {
-			return problem.New(problem.NotFound, "no document or folder %q", path)
-		}
-		entry = files.NewEntry(path, info)
-		return nil
+		return err
 	})
 	return entry, err
 }
@@ -39,7 +30,7 @@ func (b *Brain) Open(path string) (document *os.File, err error) {
 	err = b.readFiles(func(documents *files.Tree) error {
 		kind, _, err := documents.Find(path)
 		if err == nil && kind == files.Regular {
-			document, err = files.OpenRegular(files.Join(b.layout.documents, path))
+			document, err = files.OpenRegular(filepath.Join(b.layout.documents, path))
 		}
 		if err == nil && document == nil || errors.Is(err, fs.ErrNotExist) {
 			return problem.New(problem.NotFound, "no document %q", path)

@@ -8,6 +8,7 @@ import (
 	"memoryd/internal/feed"
 	"memoryd/internal/files"
 	"memoryd/internal/problem"
+	"memoryd/internal/wire"
 )
 
 // draft is the outcome of operations on the documents, computed before any file is touched.
@@ -67,41 +68,34 @@ func (d *draft) apply(ctx context.Context, o Operation) error {
 		return d.delete(o.Path)
 	case Rename:
 		return d.rename(ctx, o.Path, o.To)
-	case Append:
-		return d.append(ctx, o.Path, o.Content)
 	default:
 		return d.write(ctx, o)
 	}
 }
 
+// write writes or appends.
 func (d *draft) write(ctx context.Context, o Operation) error {
 	e, kind, err := d.open(ctx, o.Path)
 	if err != nil {
 		return err
 	}
-	e.content.set(slices.Clip(o.Content)) // so that an append does not write past it
+	content := slices.Clip(o.Content) // so that an append does not write past it
+	if o.Kind == Append {
+		before, err := e.content.get()
+		if err != nil {
+			return err
+		}
+		content = append(before, content...)
+	}
+	e.content.set(content)
 	if o.Sidecar != nil {
-		sidecar, err := o.Sidecar.encode()
+		sidecar, err := wire.Marshal(o.Sidecar)
 		if err != nil {
 			return err
 		}
 		e.sidecar.set(sidecar)
 	}
-	d.addChange(kind, o.Path)
-	return nil
-}
-
-func (d *draft) append(ctx context.Context, name string, content []byte) error {
-	e, kind, err := d.open(ctx, name)
-	if err != nil {
-		return err
-	}
-	before, err := e.content.get()
-	if err != nil {
-		return err
-	}
-	e.content.set(append(before, content...))
-	d.addChange(kind, name)
+	d.changes = append(d.changes, feed.Change{Kind: kind, Path: o.Path})
 	return nil
 }
 
@@ -111,7 +105,7 @@ func (d *draft) delete(name string) error {
 		return err
 	}
 	d.remove(name, e)
-	d.addChange(feed.Deleted, name)
+	d.changes = append(d.changes, feed.Change{Kind: feed.Deleted, Path: name})
 	return nil
 }
 
@@ -137,10 +131,6 @@ func (d *draft) rename(ctx context.Context, from, to string) error {
 	target.sidecar.set(sidecar)
 	d.changes = append(d.changes, feed.Change{Kind: feed.Renamed, Path: to, OldPath: from})
 	return nil
-}
-
-func (d *draft) addChange(kind feed.Kind, name string) {
-	d.changes = append(d.changes, feed.Change{Kind: kind, Path: name})
 }
 
 func (d *draft) entry(name string) (*entry, error) {

@@ -1,12 +1,6 @@
 package brain
 
-import (
-	"errors"
-	"os"
-	"path/filepath"
-
-	"memoryd/internal/files"
-)
+import "path/filepath"
 
 const indexSuffix = ".log"
 
@@ -26,13 +20,4 @@ func (h Home) layout(id string) layout {
 		index:       filepath.Join(string(h), "index", "go", id+indexSuffix),
 		lock:        filepath.Join(string(h), "index", "go", id+".lock"),
 	}
-}
-
-// prepare creates the folders that all brains share.
-func (h Home) prepare() error {
-	var failures []error
-	for _, folder := range []string{"brains", "meta", "descriptions", "staging", "index/go"} {
-		failures = append(failures, os.MkdirAll(files.Join(string(h), folder), 0o755))
-	}
-	return errors.Join(failures...)
 }

@@ -1,8 +1,6 @@
 package brain
 
-import (
-	"context"
-)
+import "context"
 
 // opening is a reconciliation that requests wait for. It outlives the request that began it: a brain
 // that takes longer to open than its clients wait would otherwise never open.
@@ -18,31 +16,22 @@ type opening struct {
 type gate chan struct{}
 
 // opening returns the current opening of a brain, or begins one.
-func (s *Store) opening(ctx context.Context, id string) (*opening, error) {
+func (s *Store) opening(id string) (*opening, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.openings[id]; o != nil {
 		return o, nil
 	}
-	select {
-	case <-s.closing:
-		return nil, context.Canceled
-	default:
+	if err := s.closing.Err(); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(s.closing)
 	o := &opening{cancel: cancel, done: make(chan struct{})}
 	s.openings[id] = o
 	s.running.Add(1)
 	go func() {
 		defer s.running.Done()
 		defer cancel()
-		go func() {
-			select {
-			case <-s.closing:
-				cancel()
-			case <-o.done:
-			}
-		}()
 		o.err = s.exclusively(ctx, id, func() (err error) {
 			o.brain, err = s.open(ctx, id)
 			if err == nil && !o.brain.upToDate.Load() {

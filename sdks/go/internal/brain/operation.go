@@ -1,10 +1,6 @@
 package brain
 
-import (
-	"fmt"
-
-	"memoryd/internal/wire"
-)
+import "fmt"
 
 // OperationKind is the kind of an operation.
 type OperationKind string
@@ -34,5 +30,3 @@ type Refusal struct {
 func (r *Refusal) Error() string { return fmt.Sprintf("operation %d: %v", r.Index, r.Err) }
 
 func (r *Refusal) Unwrap() error { return r.Err }
-
-func (s *Sidecar) encode() ([]byte, error) { return wire.Marshal(s) }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"memoryd/internal/files"
@@ -105,7 +106,7 @@ func (b *Brain) prepare(ctx context.Context, batch []stamped) ([]index.Document,
 	sidecars := files.NewTree(b.layout.sidecars)
 	documents := make([]index.Document, 0, len(batch))
 	for _, file := range batch {
-		content, err := files.ReadRegular(files.Join(b.layout.documents, file.path))
+		content, err := files.ReadRegular(filepath.Join(b.layout.documents, file.path))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted after the folders were walked
 		}

@@ -29,23 +29,13 @@ func parseSidecar(encoded []byte) Sidecar {
 		return Sidecar{}
 	}
 	sidecar := Sidecar{
-		ContentType: valueOf[string](object["contentType"]),
-		Title:       valueOf[*string](object["title"]),
-		Tags:        valueOf[wire.Texts](object["tags"]),
-		Metadata:    valueOf[wire.Object](object["metadata"]),
+		ContentType: wire.Value[string](object["contentType"]),
+		Title:       wire.Value[*string](object["title"]),
+		Tags:        wire.Value[wire.Texts](object["tags"]),
+		Metadata:    wire.Value[wire.Object](object["metadata"]),
 	}
 	maps.DeleteFunc(sidecar.Metadata, func(_ string, value jsontext.Value) bool {
 		return errors.Join(wire.CheckDepth(value), wire.CheckNumbers(value)) != nil
 	})
 	return sidecar
-}
-
-// valueOf decodes a value; it returns the zero value if the JSON is missing or of another type.
-func valueOf[T any](raw jsontext.Value) T {
-	var value T
-	if wire.Unmarshal(raw, &value) != nil {
-		var none T
-		return none
-	}
-	return value
 }

@@ -34,9 +34,9 @@ type Store struct {
 	gates    map[string]gate
 	openings map[string]*opening
 
-	running   sync.WaitGroup // openings
-	closing   chan struct{}  // closed by Close
-	closeOnce sync.Once
+	running sync.WaitGroup  // openings
+	closing context.Context // ended by Close
+	close   context.CancelFunc
 }
 
 // NewStore returns a store and creates the state folder if necessary. The embedder may be nil.
@@ -47,9 +47,13 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	}
 	store := &Store{
 		home: Home(absolute), embedder: embedder, brains: map[string]*Brain{}, gates: map[string]gate{},
-		openings: map[string]*opening{}, closing: make(chan struct{}),
+		openings: map[string]*opening{},
 	}
-	if err := store.home.prepare(); err != nil {
+	store.closing, store.close = context.WithCancel(context.Background())
+	for _, folder := range []string{"brains", "meta", "descriptions", "staging", "index/go"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(absolute, folder), 0o755))
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Before any brain is opened, because opening reconciles the index with the files.
@@ -106,7 +110,9 @@ func (s *Store) OpenAll(ctx context.Context) {
 
 // Close ends the openings and closes all brains; they must no longer be in use.
 func (s *Store) Close() error {
-	s.closeOnce.Do(func() { close(s.closing) })
+	s.mu.Lock()
+	s.close() // locked: no opening may begin once none is waited for
+	s.mu.Unlock()
 	s.running.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +148,7 @@ func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
 		if err := s.Check(id); err != nil {
 			return nil, errors.Join(err, s.discard(id))
 		}
-		o, err := s.opening(ctx, id)
+		o, err := s.opening(id)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/files"
@@ -158,6 +159,8 @@ func TestRecreatedBrainIsEmpty(t *testing.T) {
 	}
 	_, err = b.Ingest(t.Context(), []NewDocument{text("late.md", "zebra")})
 	expectCode(t, err, problem.NotFound)
+	_, err = b.Subscribe()
+	expectCode(t, err, problem.NotFound)
 	_, err = store.Get(t.Context(), "b")
 	expectCode(t, err, problem.NotFound)
 	b = create(t, store, "b")
@@ -280,5 +283,22 @@ func TestClosingEndsAnOpening(t *testing.T) {
 	}
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("Get = %v", err)
+	}
+}
+
+// An opening that has seen that the store is open is counted under the same lock.
+func TestStoreDoesNotCloseBetweenAnOpeningsCheckAndItsCount(t *testing.T) {
+	store := newTestStore(t, t.TempDir(), nil)
+	store.mu.Lock()
+	closed := make(chan error, 1)
+	go func() { closed <- store.Close() }()
+	select {
+	case <-store.closing.Done():
+		t.Error("the store is closing")
+	case <-time.After(20 * time.Millisecond): // only a wrong store is caught by waiting
+	}
+	store.mu.Unlock()
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }

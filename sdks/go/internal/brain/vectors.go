@@ -25,9 +25,6 @@ func (v vectors) missing(documents []index.Document) []string {
 
 // embed embeds all texts with one call and adds their vectors.
 func (v vectors) embed(ctx context.Context, embedder embed.Embedder, texts []string) error {
-	if len(texts) == 0 {
-		return nil
-	}
 	embedded, err := embedder.Embed(ctx, texts)
 	if err != nil {
 		return err

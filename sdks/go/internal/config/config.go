@@ -61,8 +61,8 @@ type Provider struct {
 func FromEnv(getenv func(string) string) (Config, error) {
 	e := environment{getenv: getenv}
 	config := Config{
-		LLM:         e.llm(),
-		Embed:       e.embed(),
+		LLM:         e.provider("JB_LLM_PROVIDER", "JB_LLM_MODEL", Fake, OpenAI, Anthropic, Ollama),
+		Embed:       e.provider("JB_EMBED_PROVIDER", "JB_EMBED_MODEL", Fake, OpenAI, Ollama),
 		QueryPrefix: getenv("JB_EMBED_QUERY_PREFIX"),
 		Timeout:     e.seconds("JB_UPSTREAM_TIMEOUT", defaultTimeout),
 
@@ -119,24 +119,12 @@ func (e *environment) address(variable string) string {
 	return value
 }
 
-func (e *environment) llm() Provider {
-	name := e.choice("JB_LLM_PROVIDER", Fake, OpenAI, Anthropic, Ollama)
+func (e *environment) provider(variable, modelVariable string, known ...string) Provider {
+	name := e.choice(variable, known...)
 	if name == None || name == Fake {
 		return Provider{Name: name}
 	}
-	return e.service(name, e.required("JB_LLM_MODEL", "JB_LLM_PROVIDER="+name))
-}
-
-func (e *environment) embed() Provider {
-	name := e.choice("JB_EMBED_PROVIDER", Fake, OpenAI, Ollama)
-	if name == None || name == Fake {
-		return Provider{Name: name}
-	}
-	return e.service(name, e.required("JB_EMBED_MODEL", "JB_EMBED_PROVIDER="+name))
-}
-
-func (e *environment) service(name, model string) Provider {
-	provider := Provider{Name: name, Model: model}
+	provider := Provider{Name: name, Model: e.required(modelVariable, variable+"="+name)}
 	switch name {
 	case OpenAI:
 		provider.Key = e.required("OPENAI_API_KEY", name)
@@ -215,10 +203,7 @@ func CheckToken(token string) error {
 
 // CheckAddress requires the form HOST:PORT.
 func CheckAddress(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%q is not HOST:PORT", address)
-	}
+	host, port, _ := net.SplitHostPort(address) // both are empty if it fails
 	if number, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || strconv.FormatUint(number, 10) != port {
 		return fmt.Errorf("%q is not HOST:PORT", address)
 	}

@@ -17,6 +17,7 @@ import (
 	"memoryd/internal/api"
 	"memoryd/internal/brain"
 	"memoryd/internal/config"
+	"memoryd/internal/retrieve"
 )
 
 // Version is the daemon's version.
@@ -33,24 +34,6 @@ const (
 	// pingAfter is well below the 25 s of silence that the contract allows.
 	pingAfter = 15 * time.Second
 )
-
-// ListenError reports that the daemon cannot listen on an address.
-type ListenError struct {
-	Address string
-	Err     error
-}
-
-func (e *ListenError) Error() string {
-	reason := e.Err
-	// The plain cause, such as `address already in use`, without `listen tcp … bind`.
-	var call *os.SyscallError
-	if errors.As(e.Err, &call) {
-		reason = call.Err
-	}
-	return fmt.Sprintf("cannot listen on %s: %v", e.Address, reason)
-}
-
-func (e *ListenError) Unwrap() error { return e.Err }
 
 // Options are the settings from the command line and the environment.
 type Options struct {
@@ -72,7 +55,12 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	}
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
-		return &ListenError{Address: o.Address, Err: err}
+		// The plain cause, such as `address already in use`, without `listen tcp … bind`.
+		var call *os.SyscallError
+		if errors.As(err, &call) {
+			err = call.Err
+		}
+		return fmt.Errorf("cannot listen on %s: %w", o.Address, err)
 	}
 	var warming sync.WaitGroup
 	warming.Add(1)
@@ -87,29 +75,24 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 		Version:   Version,
 		RunID:     c.RunID,
 		Store:     store,
-		Retriever: p.retriever(c),
+		Retriever: retrieve.Retriever{Embedder: p.embedder, QueryPrefix: c.QueryPrefix, Reranker: p.reranker},
 		Reader:    p.reader,
 		Token:     o.Token,
-		Loopback:  loopback(listener.Addr()),
+		Loopback:  listener.Addr().(*net.TCPAddr).IP.IsLoopback(),
 		BodyAfter: c.RequestTimeout,
 		Stopping:  ctx.Done(),
 		PingAfter: pingAfter,
 	}
 	slog.Info("starting", "embedder", c.Embed.Name, "reader", c.LLM.Name, "reranker", c.Rerank.Name)
-	err = serve(ctx, listener, api.Handler(), c.RequestTimeout, announce)
+	err = serve(ctx, listener.(*net.TCPListener), api.Handler(), c.RequestTimeout, announce)
 	end()
 	warming.Wait()
 	return errors.Join(err, store.Close())
 }
 
-func loopback(address net.Addr) bool {
-	tcp, ok := address.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
 // serve returns after ctx ends and open requests have finished or used up their grace.
 func serve(
-	ctx context.Context, listener net.Listener, handler http.Handler, headTimeout time.Duration, announce io.Writer,
+	ctx context.Context, listener *net.TCPListener, handler http.Handler, headTimeout time.Duration, announce io.Writer,
 ) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()

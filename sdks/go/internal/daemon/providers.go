@@ -6,7 +6,6 @@ import (
 	"memoryd/internal/llm"
 	"memoryd/internal/reader"
 	"memoryd/internal/rerank"
-	"memoryd/internal/retrieve"
 	"memoryd/internal/upstream"
 )
 
@@ -50,8 +49,4 @@ func model(c config.Config, use string) llm.Model {
 
 func service(c config.Config, use string, p config.Provider) upstream.Service {
 	return upstream.Service{Name: use + " " + p.Name, Key: p.Key, Timeout: c.Timeout}
-}
-
-func (p providers) retriever(c config.Config) retrieve.Retriever {
-	return retrieve.Retriever{Embedder: p.embedder, QueryPrefix: c.QueryPrefix, Reranker: p.reranker}
 }

@@ -17,17 +17,14 @@ import (
 // written in its place, whatever its words.
 
 // problemListener accepts connections that replace such a response by a problem.
-type problemListener struct{ net.Listener }
+type problemListener struct{ *net.TCPListener }
 
 func (l problemListener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
+	accepted, err := l.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
-	if tcp, ok := accepted.(*net.TCPConn); ok {
-		return &connection{TCPConn: tcp}, nil
-	}
-	return accepted, nil
+	return &connection{TCPConn: accepted}, nil
 }
 
 type connection struct {

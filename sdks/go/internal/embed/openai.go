@@ -16,10 +16,9 @@ const callLimit = 64
 
 // OpenAI embeds with the embeddings API, which Ollama serves too.
 type OpenAI struct {
-	service upstream.Service
-	name    string
-	model   string
-	api     upstream.API
+	name  string
+	model string
+	api   upstream.API
 }
 
 // NewOpenAI returns an embedder; an empty baseURL means OpenAI's. The embedder's name
@@ -28,10 +27,9 @@ type OpenAI struct {
 func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenAI {
 	address := sha256.Sum256([]byte(baseURL))
 	return &OpenAI{
-		service: service,
-		name:    fmt.Sprintf("%s/%s@%x", provider, model, address[:6]),
-		model:   model,
-		api:     upstream.OpenAI(service.Key, baseURL),
+		name:  fmt.Sprintf("%s/%s@%x", provider, model, address[:6]),
+		model: model,
+		api:   upstream.OpenAI(service, baseURL),
 	}
 }
 
@@ -42,7 +40,7 @@ func (o *OpenAI) Model() string { return o.model }
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	vectors := make([]Vector, 0, len(texts))
 	for some := range slices.Chunk(texts, callLimit) {
-		err := o.service.Call(ctx, func(ctx context.Context) error {
+		err := o.api.Call(ctx, func(ctx context.Context) error {
 			var answer embeddings
 			request := embeddingRequest{Model: o.model, Input: some, EncodingFormat: "float"}
 			err := o.api.PostFor(ctx, "embeddings", request, &answer)

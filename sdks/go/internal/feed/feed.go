@@ -38,7 +38,6 @@ type Feed struct {
 	mu          sync.Mutex
 	last        int64
 	subscribers map[*Subscription]struct{}
-	closed      bool
 }
 
 // New returns a feed. Its numbers start at the current microsecond, so that they keep rising across
@@ -63,10 +62,6 @@ func (f *Feed) Subscribe() *Subscription {
 	s := &Subscription{Changes: queue, feed: f, queue: queue}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		close(queue)
-		return s
-	}
 	f.subscribers[s] = struct{}{}
 	return s
 }
@@ -94,11 +89,11 @@ func (f *Feed) Publish(changes []Change) {
 	}
 }
 
-// Close ends all subscriptions after the changes that they have not yet received.
+// Close ends all subscriptions after the changes that they have not yet received; nobody may subscribe
+// afterwards.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.closed = true
 	for s := range f.subscribers {
 		f.end(s)
 	}

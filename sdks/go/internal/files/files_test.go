@@ -48,14 +48,14 @@ func TestIsHidden(t *testing.T) {
 func TestWalk(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{"a.md", "x/y/b.md", "x/bad\\name", "x/\xff"} {
-		if err := os.MkdirAll(filepath.Dir(Join(root, path)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(Join(root, path), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, path), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(Join(root, "a.md"), Join(root, "link.md")); err != nil {
+	if err := os.Symlink(filepath.Join(root, "a.md"), filepath.Join(root, "link.md")); err != nil {
 		t.Fatal(err)
 	}
 	var found []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,33 +34,18 @@ func (s step) brain(home string) string {
 	return filepath.Join(home, "brains", strings.Split(s.target(), "/")[1])
 }
 
-// journal records each step before it is taken. To undo a step that was not taken does no harm.
-type journal struct {
-	file  *os.File
-	steps []step
-}
-
-func createJournal(change string) (*journal, error) {
-	file, err := os.OpenFile(filepath.Join(change, journalName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return &journal{file: file}, nil
-}
-
-func (j *journal) record(s step) error {
+// record writes a step to the journal before it is taken. To undo a step that was not taken does no harm.
+func (p *Placement) record(s step) error {
 	line, err := wire.Marshal(s)
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
+	if _, err := p.journal.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	j.steps = append(j.steps, s)
+	p.steps = append(p.steps, s)
 	return nil
 }
-
-func (j *journal) close() error { return j.file.Close() }
 
 // endJournal removes the journal; from then on nobody undoes the change.
 func endJournal(change string) error {
@@ -101,14 +87,12 @@ func parseStep(line []byte) (s step, err error) {
 	if !isPut && (len(object) != 2 || s.Remove == "") {
 		return s, fmt.Errorf("the line %.80q is not a step", line)
 	}
-	names := append(strings.Split(s.target(), "/"), s.OldName)
+	names := s.target() + "/" + s.OldName
 	if isPut {
-		names = append(names, s.NewName)
+		names += "/" + s.NewName
 	}
-	for _, name := range names {
-		if name == "" || name == "." || name == ".." {
-			return s, fmt.Errorf("the line %.80q has a path that is not canonical", line)
-		}
+	if path.Clean(names) != names {
+		return s, fmt.Errorf("the line %.80q has a path that is not canonical", line)
 	}
 	if !targetPattern.MatchString(s.target()) || strings.ContainsAny(s.OldName+s.NewName, "/\x00") ||
 		s.OldName == journalName || s.NewName == journalName {

@@ -7,25 +7,29 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"memoryd/internal/moment"
 )
 
 // Entry is a document, or a folder that contains documents.
 type Entry struct {
-	Path     string
-	Size     int64 // 0 for a folder
-	Modified time.Time
-	IsFolder bool
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`  // 0 for a folder
+	Modified time.Time `json:"mtime"` // bounded, for files may have times that RFC 3339 cannot express
+	IsFolder bool      `json:"is_dir"`
 }
 
 // NewEntry describes the file or folder at a path.
 func NewEntry(name string, info fs.FileInfo) Entry {
-	if info.IsDir() {
-		return Entry{Path: name, Modified: info.ModTime(), IsFolder: true}
+	entry := Entry{Path: name, Modified: moment.Bound(info.ModTime()), IsFolder: info.IsDir()}
+	if !entry.IsFolder {
+		entry.Size = info.Size()
 	}
-	return Entry{Path: name, Size: info.Size(), Modified: info.ModTime()}
+	return entry
 }
 
 // Selection says what a listing contains.
@@ -33,7 +37,7 @@ type Selection struct {
 	Folder    string // a canonical path, or empty
 	Recursive bool   // all documents below, instead of the folder's direct entries
 	Hidden    bool   // include hidden documents and folders
-	Glob      *Glob  // nil matches every base name
+	Glob      Glob   // nil matches every base name
 }
 
 func (s Selection) has(name string) bool {
@@ -67,7 +71,7 @@ func (t *Tree) listBelow(ctx context.Context, s Selection, add func(Entry)) erro
 }
 
 func (t *Tree) listFolder(ctx context.Context, s Selection, add func(Entry)) error {
-	dirEntries, err := os.ReadDir(Join(t.root, s.Folder))
+	dirEntries, err := os.ReadDir(filepath.Join(t.root, s.Folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -76,26 +80,16 @@ func (t *Tree) listFolder(ctx context.Context, s Selection, add func(Entry)) err
 	}
 	for _, entry := range dirEntries {
 		name := strings.TrimPrefix(s.Folder+"/"+entry.Name(), "/")
-		if !(entry.IsDir() || entry.Type().IsRegular()) || CheckPath(name) != nil || !s.has(name) {
+		if CheckPath(name) != nil || !s.has(name) {
 			continue
 		}
-		if entry.IsDir() {
-			there, err := t.HoldsDocument(ctx, name, nil)
-			if err != nil {
-				return err
-			}
-			if !there {
-				continue
-			}
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed by hand after the folder was read
-		}
+		entry, there, err := t.Stat(ctx, name)
 		if err != nil {
 			return err
 		}
-		add(NewEntry(name, info))
+		if there {
+			add(entry)
+		}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // Location is a canonical path below a root; the root itself is never created or removed.
 type Location struct{ Root, Path string }
 
-func (l Location) file() string { return Join(l.Root, l.Path) }
+func (l Location) file() string { return filepath.Join(l.Root, l.Path) }
 
 // Content is a file to write.
 type Content struct {
@@ -29,7 +29,8 @@ type Content struct {
 type Placement struct {
 	staging *Staging
 	change  string // the change's folder
-	journal *journal
+	journal *os.File
+	steps   []step // those in the journal
 	count   int
 	folders map[string]bool // known to exist
 	pending []Location      // to be removed, at the end or as soon as they are in the way
@@ -44,7 +45,8 @@ func Place(staging *Staging, contents []Content, removed []Location) (*Placement
 		return nil, err
 	}
 	p := &Placement{staging: staging, change: change, folders: map[string]bool{}, pending: removed}
-	if p.journal, err = createJournal(change); err != nil {
+	p.journal, err = os.OpenFile(p.file(journalName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(change))
 	}
 	if err := p.place(contents); err != nil {
@@ -88,12 +90,12 @@ func (p *Placement) put(name string, location Location) error {
 			return err
 		}
 	}
-	relative, err := p.staging.relative(target)
+	relative, err := filepath.Rel(p.staging.home, target)
 	if err != nil {
 		return err
 	}
 	old := p.newName()
-	if err := p.journal.record(step{Put: relative, NewName: name, OldName: old}); err != nil {
+	if err := p.record(step{Put: relative, NewName: name, OldName: old}); err != nil {
 		return err
 	}
 	// Hard links: the new file itself stays, so that an undo recognizes it, and a document that is
@@ -113,13 +115,13 @@ func (p *Placement) put(name string, location Location) error {
 
 // makeFolder creates a folder below the root and those above it.
 func (p *Placement) makeFolder(root, name string) error {
-	if name == "." || p.folders[Join(root, name)] {
+	if name == "." || p.folders[filepath.Join(root, name)] {
 		return nil
 	}
 	if err := p.makeFolder(root, path.Dir(name)); err != nil {
 		return err
 	}
-	folder := Join(root, name)
+	folder := filepath.Join(root, name)
 	if !Exists(folder) {
 		if err := p.clear(folder); err != nil {
 			return err
@@ -172,12 +174,12 @@ func (p *Placement) remove(location Location) error {
 	if info, err := lstat(location.file()); info == nil || err != nil {
 		return err
 	}
-	relative, err := p.staging.relative(location.file())
+	relative, err := filepath.Rel(p.staging.home, location.file())
 	if err != nil {
 		return err
 	}
 	old := p.newName()
-	if err := p.journal.record(step{Remove: relative, OldName: old}); err != nil {
+	if err := p.record(step{Remove: relative, OldName: old}); err != nil {
 		return err
 	}
 	err = os.Rename(location.file(), p.file(old))
@@ -191,9 +193,9 @@ func (p *Placement) remove(location Location) error {
 // Undo restores the previous files. If that fails, the change's folder and its journal stay, because
 // they may hold the only copies, and the next start tries again.
 func (p *Placement) Undo() error {
-	if err := undo(p.staging.home, p.change, p.journal.steps); err != nil {
+	if err := undo(p.staging.home, p.change, p.steps); err != nil {
 		slog.Error("cannot undo a change; the original files are kept", "folder", p.change, "error", err)
-		return errors.Join(err, p.journal.close())
+		return errors.Join(err, p.journal.Close())
 	}
 	return p.end()
 }
@@ -213,7 +215,7 @@ func (p *Placement) end() error {
 	if err := endJournal(p.change); err != nil {
 		return err
 	}
-	if err := errors.Join(p.journal.close(), os.RemoveAll(p.change)); err != nil {
+	if err := errors.Join(p.journal.Close(), os.RemoveAll(p.change)); err != nil {
 		slog.Warn("cannot clear the staging folder", "error", err)
 	}
 	return nil

@@ -114,7 +114,7 @@ func TestPlacement(t *testing.T) {
 		root, staging := newBrain(t)
 		write(t, staging, root, "old.md", "old")
 		write(t, staging, root, "x/y/z.md", "z")
-		if err := os.MkdirAll(Join(root, "empty/folder"), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, "empty/folder"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		before := documentsOf(t, root)

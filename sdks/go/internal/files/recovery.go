@@ -17,11 +17,8 @@ func recoverAll(home, staging, own string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
 		folder := filepath.Join(staging, entry.Name())
-		if folder == own {
+		if !entry.IsDir() || folder == own {
 			continue
 		}
 		if err := recoverDaemon(home, folder); err != nil {

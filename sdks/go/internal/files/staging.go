@@ -60,18 +60,13 @@ func (s *Staging) Recover() error { return recoverAll(s.home, s.root, s.folder) 
 // NewFolder creates a folder for one change, or for files to be deleted. It goes with the daemon.
 func (s *Staging) NewFolder() (string, error) { return os.MkdirTemp(s.folder, "") }
 
-// relative returns the path of a file relative to the state folder.
-func (s *Staging) relative(file string) (string, error) {
-	path, err := filepath.Rel(s.home, file)
-	return filepath.ToSlash(path), err
-}
-
 // Close removes the folder, unless it holds a change that could not be undone.
 func (s *Staging) Close() error {
 	if s.lock == nil {
 		return nil
 	}
-	journals, err := filepath.Glob(filepath.Join(s.folder, "*", journalName))
+	// Not filepath.Glob: the path of the state folder may contain its special characters.
+	journals, err := fs.Glob(os.DirFS(s.folder), "*/"+journalName)
 	if err == nil && len(journals) == 0 {
 		err = os.RemoveAll(s.folder)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"syscall"
 )
 
@@ -28,7 +29,14 @@ type Tree struct {
 }
 
 // NewTree returns the tree below root, which may be missing.
-func NewTree(root string) *Tree { return &Tree{root: root, seen: map[string]Kind{}} }
+func NewTree(root string) *Tree {
+	t := &Tree{root: root, seen: map[string]Kind{".": Absent}}
+	// A root that is a link stays Absent, so that nothing is below it.
+	if Exists(root) {
+		t.seen["."] = Folder
+	}
+	return t
+}
 
 // Find returns what is at a canonical path now; the info is nil if nothing is there.
 func (t *Tree) Find(name string) (Kind, fs.FileInfo, error) {
@@ -47,7 +55,7 @@ func (t *Tree) look(name string) (Kind, fs.FileInfo, error) {
 	if parent != Folder {
 		return Absent, nil, nil
 	}
-	info, err := os.Lstat(Join(t.root, name))
+	info, err := os.Lstat(filepath.Join(t.root, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return Absent, nil, nil
@@ -63,9 +71,6 @@ func (t *Tree) look(name string) (Kind, fs.FileInfo, error) {
 
 // Kind returns what is at a path, as of the first call for it.
 func (t *Tree) Kind(name string) (Kind, error) {
-	if name == "." {
-		return t.rootKind(), nil
-	}
 	if kind, known := t.seen[name]; known {
 		return kind, nil
 	}
@@ -73,16 +78,17 @@ func (t *Tree) Kind(name string) (Kind, error) {
 	return kind, err
 }
 
-// rootKind is Absent for a root that is a link, so that nothing is below it.
-func (t *Tree) rootKind() Kind {
-	kind, known := t.seen["."]
-	if !known {
-		if Exists(t.root) {
-			kind = Folder
-		}
-		t.seen["."] = kind
+// Stat describes the document, or the folder that contains documents, at a path.
+func (t *Tree) Stat(ctx context.Context, name string) (entry Entry, there bool, err error) {
+	kind, info, err := t.Find(name)
+	there = kind == Regular
+	if err == nil && kind == Folder {
+		there, err = t.HoldsDocument(ctx, name, nil)
 	}
-	return kind
+	if err != nil || !there {
+		return entry, false, err
+	}
+	return NewEntry(name, info), true, nil
 }
 
 // lookAhead is how many names of a folder are read at once; usually the first is a document.
@@ -108,7 +114,7 @@ func (t *Tree) HoldsDocument(ctx context.Context, folder string, passOver func(n
 func (t *Tree) scan(
 	ctx context.Context, folder string, passOver func(name string) bool,
 ) (found bool, below []string, err error) {
-	handle, err := os.Open(Join(t.root, folder))
+	handle, err := os.Open(filepath.Join(t.root, folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil, nil // removed by hand after it was seen
 	}
@@ -143,7 +149,7 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	if kind, _, err := t.Find(name); err != nil || kind != Regular {
 		return nil, err
 	}
-	content, err := ReadRegular(Join(t.root, name))
+	content, err := ReadRegular(filepath.Join(t.root, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

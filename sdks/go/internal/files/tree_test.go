@@ -15,9 +15,9 @@ func linked(t *testing.T, root string) {
 	outside := t.TempDir()
 	plant(t, outside, "secret/a.md", "secret")
 	for name, target := range map[string]string{
-		"link": outside, "inner": "folder", "link.md": Join(outside, "secret/a.md"), "loop": "loop",
+		"link": outside, "inner": "folder", "link.md": filepath.Join(outside, "secret/a.md"), "loop": "loop",
 	} {
-		if err := os.Symlink(target, Join(root, name)); err != nil {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 		plant(t, root, path, "12345")
 	}
 	linked(t, root)
-	if err := os.Mkdir(Join(root, "empty"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(root, "empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	glob := NewGlob
@@ -112,7 +112,7 @@ func TestMatch(t *testing.T) {
 		{"A", "a", false}, {"**a**", "xax", true},
 		{strings.Repeat("*a", 120) + "*b", strings.Repeat("a", 250), false},
 		{strings.Repeat("*", 9000) + "a", "xa", true}, {strings.Repeat("*?", 250), strings.Repeat("a", 250), true},
-		{strings.Repeat("a", 250) + "*", strings.Repeat("a", 250), true}, {strings.Repeat("a", 251), strings.Repeat("a", 251), false},
+		{strings.Repeat("a", 250) + "*", strings.Repeat("a", 250), true}, {strings.Repeat("a", 251), strings.Repeat("a", 250), false},
 	} {
 		if got := NewGlob(test.pattern).Match(test.name); got != test.want {
 			t.Errorf("%.20q fits %.20q: %v", test.pattern, test.name, got)
@@ -144,7 +144,7 @@ func TestOnlyOneDeepFolderIsOpenAtATime(t *testing.T) {
 // plant writes a file as somebody other than a daemon would.
 func plant(t *testing.T, root, path, content string) {
 	t.Helper()
-	file := Join(root, path)
+	file := filepath.Join(root, path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func undo(home, change string, steps []step) error {
 
 // takeAway touches only the file that the step placed; any other was put there later.
 func takeAway(home string, s step, placed, old string) error {
-	target := Join(home, s.target())
+	target := filepath.Join(home, s.target())
 	if reached, err := reachedByFolders(home, s.target()); err != nil || !reached {
 		return err
 	}
@@ -66,7 +66,7 @@ func takeAway(home string, s step, placed, old string) error {
 }
 
 func putBack(home string, s step, old string) error {
-	target := Join(home, s.target())
+	target := filepath.Join(home, s.target())
 	if kept, err := lstat(old); err != nil || kept == nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func putBack(home string, s step, old string) error {
 		return err
 	}
 	// Folders created for files that were never placed.
-	if err := clearFolders(target); err != nil && !isConflict(err) {
+	if err := clearFolders(target); err != nil && problem.Of(err).Code != problem.Conflict {
 		return err
 	}
 	if current, err := lstat(target); err != nil || current != nil {
@@ -113,7 +113,7 @@ func removeEmptyAbove(home, path string) {
 	names := strings.Split(path, "/")
 	for names = names[:len(names)-1]; len(names) > 2; names = names[:len(names)-1] {
 		// Not os.Remove, which would remove a file too.
-		err := syscall.Rmdir(Join(home, strings.Join(names, "/")))
+		err := syscall.Rmdir(filepath.Join(home, strings.Join(names, "/")))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return // not empty
 		}
@@ -140,11 +140,6 @@ func clearFolders(target string) error {
 		}
 	}
 	return err
-}
-
-func isConflict(err error) bool {
-	var refused *problem.Error
-	return errors.As(err, &refused) && refused.Code == problem.Conflict
 }
 
 // lstat returns nil if nothing is there.

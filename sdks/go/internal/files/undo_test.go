@@ -112,3 +112,25 @@ func TestFailedUndoKeepsWhatItCouldNotRestore(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestClosingKeepsAFailedUndoBelowAStateFolderWithBrackets(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "[x]")
+	if err := os.MkdirAll(filepath.Join(home, "staging"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	staging, err := OpenStaging(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := staging.NewFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := filepath.Join(folder, journalName)
+	if err := errors.Join(os.WriteFile(journal, nil, 0o600), staging.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(journal); err != nil {
+		t.Errorf("the journal of a change that is not undone: %v", err)
+	}
+}

@@ -7,13 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // Walk calls visit for every regular file below a folder of root whose path is valid for a document;
-// it does not follow links. The folder is a canonical path, or empty for root itself.
+// it does not follow links. The root is a clean path; the folder is a canonical path, or empty for root itself.
 func Walk(ctx context.Context, root, folder string, visit func(path string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(Join(root, folder), func(name string, entry fs.DirEntry, err error) error {
+	return filepath.WalkDir(filepath.Join(root, folder), func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed by hand after its folder was read
 		}
@@ -23,11 +24,7 @@ func Walk(ctx context.Context, root, folder string, visit func(path string, info
 		if !entry.Type().IsRegular() {
 			return nil
 		}
-		path, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		path = filepath.ToSlash(path)
+		path := strings.TrimPrefix(name, root+"/")
 		if CheckPath(path) != nil {
 			return nil
 		}
@@ -64,6 +61,3 @@ func Exists(folder string) bool {
 	info, err := os.Lstat(folder)
 	return err == nil && info.IsDir()
 }
-
-// Join returns the file path of a canonical path below a folder.
-func Join(folder, path string) string { return filepath.Join(folder, filepath.FromSlash(path)) }

@@ -28,25 +28,18 @@ type turn struct {
 }
 
 func (r record) turn() turn {
-	t := turn{index: math.Inf(1)}
-	var metadata struct {
+	metadata := wire.Value[struct {
 		Session jsontext.Value `json:"session_id"`
 		Index   jsontext.Value `json:"index"`
 		Speaker jsontext.Value `json:"speaker"`
-	}
-	if wire.Unmarshal(r.Metadata, &metadata) != nil {
-		return t
-	}
-	if wire.Unmarshal(metadata.Session, &t.session) != nil {
-		t.session = nil
-	}
+	}](r.Metadata)
+	t := turn{session: wire.Value[*string](metadata.Session), index: math.Inf(1)}
 	if metadata.Index.Kind() == '0' {
 		if index, err := strconv.ParseFloat(string(metadata.Index), 64); err == nil {
 			t.index = index
 		}
 	}
-	var speaker string
-	if wire.Unmarshal(metadata.Speaker, &speaker) == nil && speaker != "" {
+	if speaker := wire.Value[string](metadata.Speaker); speaker != "" {
 		t.speaker = unique.Make(speaker)
 	}
 	return t
@@ -142,7 +135,7 @@ func (c *conversations) place(slot int, content string, session, speaker uint32)
 
 // named reports, for each speaker, whether a query of these terms names them.
 func (c *conversations) named(terms []string) []bool {
-	asked := setOf(terms)
+	asked := text.Set(terms)
 	named := make([]bool, len(c.names))
 	for speaker, name := range c.names {
 		named[speaker] = len(name) > 0 && !slices.ContainsFunc(name, func(term string) bool { return !asked[term] })
@@ -179,8 +172,16 @@ func (ix *Index) Conversation(
 func (c *conversations) ranked(
 	ctx context.Context, terms []string, scores func(term string) iter.Seq2[int, float64], cosines []float64,
 ) ([]rank.Hit, error) {
-	words := rank.NewWords(c.places)
-	for term, times := range counted(keywords(terms)) {
+	words, keywords, counts := rank.NewWords(c.places), keywords(terms), map[string]int{}
+	for _, term := range keywords {
+		counts[term]++
+	}
+	for _, term := range keywords {
+		times := counts[term]
+		if times == 0 {
+			continue // added before
+		}
+		delete(counts, term)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -195,23 +196,6 @@ func keywords(terms []string) []string {
 		return keywords
 	}
 	return terms
-}
-
-// counted yields each term once, in order, and how often it occurs.
-func counted(terms []string) iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		counts := make(map[string]int, len(terms))
-		for _, term := range terms {
-			counts[term]++
-		}
-		for _, term := range terms {
-			times := counts[term]
-			delete(counts, term)
-			if times > 0 && !yield(term, times) {
-				return
-			}
-		}
-	}
 }
 
 // placed yields the places of slots, without those of chunks that are gone.

@@ -3,6 +3,8 @@ package index
 import (
 	"slices"
 	"strings"
+
+	"memoryd/internal/text"
 )
 
 // Filter says which documents a search may return. A nil list does not restrict, an empty one allows
@@ -16,7 +18,7 @@ type Filter struct {
 
 // compiled turns the filter into a predicate, with lists as sets.
 func (f Filter) compiled() func(*document) bool {
-	paths, tags, sessions := setOf(f.Paths), setOf(f.Tags), setOf(f.Sessions)
+	paths, tags, sessions := text.Set(f.Paths), text.Set(f.Tags), text.Set(f.Sessions)
 	return func(doc *document) bool {
 		for _, prefix := range f.Prefixes {
 			if !strings.HasPrefix(doc.path, prefix) {
@@ -27,15 +29,4 @@ func (f Filter) compiled() func(*document) bool {
 			(sessions == nil || doc.session != nil && sessions[*doc.session]) &&
 			(tags == nil || slices.ContainsFunc(doc.tags, func(tag string) bool { return tags[tag] }))
 	}
-}
-
-func setOf(values []string) map[string]bool {
-	if values == nil {
-		return nil
-	}
-	set := make(map[string]bool, len(values))
-	for _, value := range values {
-		set[value] = true
-	}
-	return set
 }

@@ -59,15 +59,12 @@ func openLog(name, embedder string) (*log, error) {
 	}
 	l := &log{name: name, file: file, header: fmt.Appendf(nil, "memoryd %s %q\n", format, embedder)}
 	found := make([]byte, len(l.header))
-	if _, err := file.ReadAt(found, 0); err == nil && bytes.Equal(found, l.header) {
-		info, err := file.Stat()
-		if err != nil {
-			return nil, closing(file, err)
-		}
-		l.size = info.Size()
-		return l, nil
+	if _, err = file.ReadAt(found, 0); err == nil && bytes.Equal(found, l.header) {
+		l.size, err = file.Seek(0, io.SeekEnd)
+	} else {
+		err = l.begin()
 	}
-	if err := l.begin(); err != nil {
+	if err != nil {
 		return nil, closing(file, err)
 	}
 	return l, nil

@@ -11,10 +11,7 @@ import (
 const anthropicMaxTokens = 1024
 
 // Anthropic is a Model on the messages API.
-type Anthropic struct {
-	service upstream.Service
-	api     upstream.API
-}
+type Anthropic struct{ api upstream.API }
 
 // NewAnthropic returns a model; an empty baseURL means Anthropic's.
 func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
@@ -22,7 +19,7 @@ func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
 		baseURL = "https://api.anthropic.com"
 	}
 	headers := map[string]string{"X-Api-Key": service.Key, "Anthropic-Version": "2023-06-01"}
-	return &Anthropic{service, upstream.NewAPI(baseURL, headers)}
+	return &Anthropic{upstream.NewAPI(service, baseURL, headers)}
 }
 
 type messagesRequest struct {
@@ -60,7 +57,7 @@ type messageEvent struct {
 
 func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
-	err := a.service.Call(ctx, func(ctx context.Context) (err error) {
+	err := a.api.Call(ctx, func(ctx context.Context) (err error) {
 		usage, err = a.stream(ctx, prompt, upstream.Passing(ctx, emit))
 		return err
 	})
@@ -109,7 +106,7 @@ func (a *Anthropic) Complete(ctx context.Context, prompt Prompt) (string, error)
 			Text string `json:"text"`
 		} `json:"content"`
 	}
-	err := a.service.Call(ctx, func(ctx context.Context) error {
+	err := a.api.Call(ctx, func(ctx context.Context) error {
 		return a.api.PostFor(ctx, "v1/messages", newMessagesRequest(prompt), &completion)
 	})
 	var answer strings.Builder

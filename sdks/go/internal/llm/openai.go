@@ -8,14 +8,11 @@ import (
 )
 
 // OpenAI is a Model on the chat completions API, which Ollama serves too.
-type OpenAI struct {
-	service upstream.Service
-	api     upstream.API
-}
+type OpenAI struct{ api upstream.API }
 
 // NewOpenAI returns a model; an empty baseURL means OpenAI's.
 func NewOpenAI(service upstream.Service, baseURL string) *OpenAI {
-	return &OpenAI{service, upstream.OpenAI(service.Key, baseURL)}
+	return &OpenAI{upstream.OpenAI(service, baseURL)}
 }
 
 type message struct {
@@ -55,7 +52,7 @@ type chatPiece struct {
 
 func (o *OpenAI) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
-	err := o.service.Call(ctx, func(ctx context.Context) (err error) {
+	err := o.api.Call(ctx, func(ctx context.Context) (err error) {
 		usage, err = o.stream(ctx, prompt, upstream.Passing(ctx, emit))
 		return err
 	})
@@ -112,7 +109,7 @@ func (o *OpenAI) Complete(ctx context.Context, prompt Prompt) (string, error) {
 			} `json:"message"`
 		} `json:"choices"`
 	}
-	err := o.service.Call(ctx, func(ctx context.Context) error {
+	err := o.api.Call(ctx, func(ctx context.Context) error {
 		return o.api.PostFor(ctx, "chat/completions", newChatRequest(prompt), &completion)
 	})
 	var answer strings.Builder

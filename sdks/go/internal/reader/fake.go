@@ -33,7 +33,7 @@ func (Fake) Read(ctx context.Context, question Question, emit func(string) error
 }
 
 func bestSentence(question Question) Answer {
-	wanted := setOf(text.WithoutStopWords(text.Terms(question.Text)))
+	wanted := text.Set(text.WithoutStopWords(text.Terms(question.Text)))
 	best, bestScore := Answer{Text: noAnswer}, 0
 	for i, note := range question.Notes {
 		for _, candidate := range sentence.FindAllString(note.Text, -1) {
@@ -45,23 +45,15 @@ func bestSentence(question Question) Answer {
 	return best
 }
 
-func shared(wanted map[string]struct{}, candidate string) int {
+func shared(wanted map[string]bool, candidate string) int {
 	if len(wanted) == 0 {
 		return 0
 	}
 	score := 0
-	for term := range setOf(text.Terms(candidate)) {
-		if _, ok := wanted[term]; ok {
+	for term := range text.Set(text.Terms(candidate)) {
+		if wanted[term] {
 			score++
 		}
 	}
 	return score
-}
-
-func setOf(words []string) map[string]struct{} {
-	set := make(map[string]struct{}, len(words))
-	for _, w := range words {
-		set[w] = struct{}{}
-	}
-	return set
 }

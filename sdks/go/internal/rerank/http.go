@@ -11,9 +11,8 @@ import (
 
 // HTTP calls a service with the API that Cohere, Jina and text-embeddings-inference share.
 type HTTP struct {
-	service upstream.Service
-	api     upstream.API
-	model   string
+	api   upstream.API
+	model string
 }
 
 // NewHTTP returns a reranker; with an empty model, requests do not name one.
@@ -22,14 +21,14 @@ func NewHTTP(service upstream.Service, url, model string) *HTTP {
 	if service.Key != "" {
 		headers["Authorization"] = "Bearer " + service.Key
 	}
-	return &HTTP{service: service, api: upstream.NewAPI(url, headers), model: model}
+	return &HTTP{api: upstream.NewAPI(service, url, headers), model: model}
 }
 
 func (*HTTP) Provider() string { return "http" }
 
 func (h *HTTP) Scores(ctx context.Context, query string, notes []prompt.Note) ([]float64, error) {
 	var scores []float64
-	err := h.service.Call(ctx, func(ctx context.Context) (err error) {
+	err := h.api.Call(ctx, func(ctx context.Context) (err error) {
 		scores, err = h.call(ctx, query, notes)
 		return err
 	})

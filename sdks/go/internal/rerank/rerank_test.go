@@ -69,7 +69,7 @@ func TestSilentServiceIsATimeout(t *testing.T) {
 		_, _ = io.ReadAll(r.Body)
 		<-r.Context().Done()
 	})
-	reranker.service.Timeout = 50 * time.Millisecond // short limit: the silence is endless
+	reranker.api.Timeout = 50 * time.Millisecond // short limit: the silence is endless
 	_, err := reranker.Scores(t.Context(), "q", notes)
 	expect(t, "silence", err, problem.Timeout)
 }

@@ -38,15 +38,13 @@ func newChunk(stored index.Chunk, score float64) Chunk {
 
 // Note returns the chunk as it is shown to language models.
 func (c Chunk) Note() prompt.Note {
-	note := prompt.Note{Path: c.Path, Text: c.Text, Title: or(c.Title, "")}
-	if wire.Unmarshal(c.Metadata["date"], &note.Date) != nil {
-		note.Date = ""
+	return prompt.Note{
+		Path: c.Path, Text: c.Text, Title: wire.Or(c.Title, ""), Date: wire.Value[string](c.Metadata["date"]),
 	}
-	return note
 }
 
 // DisplayTitle returns the title, or the path if there is none.
-func (c Chunk) DisplayTitle() string { return cmp.Or(or(c.Title, ""), c.Path) }
+func (c Chunk) DisplayTitle() string { return cmp.Or(wire.Or(c.Title, ""), c.Path) }
 
 // Notes returns the chunks as they are shown to language models.
 func Notes(chunks []Chunk) []prompt.Note {

@@ -1,8 +1,11 @@
 package retrieve
 
 import (
+	"cmp"
+
 	"memoryd/internal/index"
 	"memoryd/internal/rank"
+	"memoryd/internal/wire"
 )
 
 // Mode is how chunks are ranked.
@@ -64,7 +67,7 @@ type plan struct {
 	kernel     rank.Kernel
 	recency    *rank.Recency
 	temporal   *rank.Temporal
-	rerankTopN int
+	rerankTopN int // 0 if nothing is reranked
 }
 
 func newPlan(mode Mode, request Request) plan {
@@ -73,35 +76,26 @@ func newPlan(mode Mode, request Request) plan {
 		tuning = *request.Tuning
 	}
 	p := plan{
-		mode:       mode,
-		topK:       request.TopK,
-		fusion:     or(tuning.Fusion, MinMax),
-		alpha:      or(tuning.Alpha, 0.5),
-		rrfK:       or(tuning.RRFK, 5),
-		pool:       request.CandidateK,
-		kernel:     rank.Cosine,
-		recency:    tuning.Recency,
-		temporal:   tuning.Temporal,
-		rerankTopN: request.RerankTopN,
+		mode:     mode,
+		topK:     request.TopK,
+		fusion:   wire.Or(tuning.Fusion, MinMax),
+		alpha:    wire.Or(tuning.Alpha, 0.5),
+		rrfK:     wire.Or(tuning.RRFK, 5),
+		pool:     request.CandidateK,
+		kernel:   rank.Cosine,
+		recency:  tuning.Recency,
+		temporal: tuning.Temporal,
 	}
 	if p.pool == 0 {
-		p.pool = max(or(tuning.PoolFactor, 5)*request.TopK, or(tuning.PoolFloor, 50))
+		p.pool = max(wire.Or(tuning.PoolFactor, 5)*request.TopK, wire.Or(tuning.PoolFloor, 50))
 	}
-	if or(tuning.Kernel, Cosine) == InverseL2 {
+	if wire.Or(tuning.Kernel, Cosine) == InverseL2 {
 		p.kernel = rank.InverseL2
 	}
-	if p.rerankTopN == 0 {
-		p.rerankTopN = 20
+	if mode == HybridRerank {
+		p.rerankTopN = cmp.Or(request.RerankTopN, 20)
 	}
 	return p
-}
-
-// wanted returns how many hits the hybrid ranking must produce.
-func (p plan) wanted() int {
-	if p.mode == HybridRerank {
-		return max(p.topK, p.rerankTopN)
-	}
-	return p.topK
 }
 
 // honoured returns the part of the request's tuning that the search used; nil if it used none.
@@ -109,32 +103,19 @@ func (p plan) honoured(request Request) *Tuning {
 	if request.Tuning == nil {
 		return nil
 	}
-	var used Tuning
-	if p.mode == BM25 || p.mode == Conversation {
-		return &used
+	used := *request.Tuning
+	switch {
+	case p.mode == BM25 || p.mode == Conversation:
+		return &Tuning{}
+	case p.mode == Semantic:
+		return &Tuning{Kernel: used.Kernel}
+	case p.fusion == RRF:
+		used.Alpha = nil
+	default:
+		used.RRFK = nil
 	}
-	used.Kernel = request.Tuning.Kernel
-	if p.mode == Semantic {
-		return &used
-	}
-	used.Fusion = request.Tuning.Fusion
-	used.Recency = request.Tuning.Recency
-	used.Temporal = request.Tuning.Temporal
-	if p.fusion == RRF {
-		used.RRFK = request.Tuning.RRFK
-	} else {
-		used.Alpha = request.Tuning.Alpha
-	}
-	if request.CandidateK == 0 {
-		used.PoolFactor = request.Tuning.PoolFactor
-		used.PoolFloor = request.Tuning.PoolFloor
+	if request.CandidateK != 0 {
+		used.PoolFactor, used.PoolFloor = nil, nil
 	}
 	return &used
-}
-
-func or[T any](value *T, fallback T) T {
-	if value == nil {
-		return fallback
-	}
-	return *value
 }

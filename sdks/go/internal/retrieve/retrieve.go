@@ -115,7 +115,6 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 		vector = vectors[0]
 	}
 	err := b.Search(ctx, func(ix *index.Index) error {
-		chunks = chunks[:0]
 		if p.mode == Conversation && !ix.HasTurns() {
 			p.mode = r.effective(Auto)
 		}
@@ -174,7 +173,7 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 		}
 		rank.ByDate(fused, dates, p.recency, p.temporal)
 	}
-	return rank.Best(fused, p.wanted(), ix.Compare), nil
+	return rank.Best(fused, max(p.topK, p.rerankTopN), ix.Compare), nil
 }
 
 // datesOf returns the dates of the documents of hits; nil for one without a date.
@@ -182,11 +181,7 @@ func datesOf(ix *index.Index, hits []rank.Hit) ([]*time.Time, error) {
 	stored, err := ix.Chunks(hits)
 	dates := make([]*time.Time, len(stored))
 	for i, chunk := range stored {
-		var text string
-		if wire.Unmarshal(chunk.Metadata["date"], &text) != nil {
-			continue
-		}
-		if date, err := moment.Parse(text); err == nil {
+		if date, err := moment.Parse(wire.Value[string](chunk.Metadata["date"])); err == nil {
 			dates[i] = &date
 		}
 	}

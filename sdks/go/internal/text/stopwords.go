@@ -9,13 +9,19 @@ import (
 //go:embed stopwords.txt
 var stopWordList string
 
-var stopWords = func() map[string]bool {
-	set := map[string]bool{}
-	for _, word := range strings.Fields(stopWordList) {
+var stopWords = Set(strings.Fields(stopWordList))
+
+// Set returns the set of some words; nil for nil.
+func Set(words []string) map[string]bool {
+	if words == nil {
+		return nil
+	}
+	set := make(map[string]bool, len(words))
+	for _, word := range words {
 		set[word] = true
 	}
 	return set
-}()
+}
 
 // WithoutStopWords returns the terms that are no stop words, in order, with duplicates.
 func WithoutStopWords(terms []string) []string {

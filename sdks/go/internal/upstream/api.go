@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +16,17 @@ import (
 	"memoryd/internal/wire"
 )
 
-// API is a service that is sent JSON. The clients of the vendors do what it does, and take a fifth of the
+// API is a Service that is sent JSON. The clients of the vendors do what it does, and take a fifth of the
 // time in which this daemon is compiled.
 type API struct {
+	Service
 	address string
 	headers map[string]string
 	client  *retryablehttp.Client
 }
 
 // NewAPI returns the API at an address, with the headers that each request has.
-func NewAPI(address string, headers map[string]string) API {
+func NewAPI(service Service, address string, headers map[string]string) API {
 	client := retryablehttp.NewClient()
 	client.HTTPClient = &http.Client{Transport: listening{http.DefaultTransport}}
 	client.RetryMax = maxRetries
@@ -32,15 +34,15 @@ func NewAPI(address string, headers map[string]string) API {
 	client.RetryWaitMax = 2 * time.Second
 	client.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	client.Logger = nil
-	return API{address, headers, client}
+	return API{service, address, headers, client}
 }
 
 // OpenAI returns the API of OpenAI or of a service that has the same; an empty address is OpenAI's.
-func OpenAI(key, address string) API {
+func OpenAI(service Service, address string) API {
 	if address == "" {
 		address = "https://api.openai.com/v1"
 	}
-	return NewAPI(address, map[string]string{"Authorization": "Bearer " + key})
+	return NewAPI(service, address, map[string]string{"Authorization": "Bearer " + service.Key})
 }
 
 // Post returns the body of the response to a request below the address. Any but a success is an error.
@@ -95,15 +97,12 @@ func (a API) PostFor(ctx context.Context, path string, body, into any) error {
 // messageOf returns what the body of an error says.
 func messageOf(body io.Reader) string {
 	content, _ := io.ReadAll(io.LimitReader(body, 64<<10))
-	var refusal struct {
+	refusal := wire.Value[struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
-	}
-	if wire.Unmarshal(content, &refusal) == nil && refusal.Error.Message != "" {
-		return refusal.Error.Message
-	}
-	return string(content)
+	}](content)
+	return cmp.Or(refusal.Error.Message, string(content))
 }
 
 // longestEvent is a limit of the size of an event, in bytes; the default is 64 KiB.

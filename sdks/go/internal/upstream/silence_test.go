@@ -39,7 +39,7 @@ func TestRefusalDoesNotRearmTheWatchdog(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte("busy"))
 		})
-		client := NewAPI("", nil).client.HTTPClient
+		client := NewAPI(Service{}, "", nil).client.HTTPClient
 		silentAfter(t, impatient.Timeout, func(ctx context.Context) error {
 			for range 100 {
 				request, err := http.NewRequestWithContext(ctx, http.MethodGet, servicetest.Address, nil)

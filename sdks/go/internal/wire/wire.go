@@ -22,5 +22,23 @@ var (
 // Unmarshal decodes one JSON value.
 func Unmarshal(data []byte, into any) error { return json.Unmarshal(data, into, reading) }
 
+// Value decodes a value; it returns the zero value if the JSON is missing or of another type.
+func Value[T any](raw jsontext.Value) T {
+	var value T
+	if Unmarshal(raw, &value) != nil {
+		var none T
+		return none
+	}
+	return value
+}
+
+// Or returns an optional value, or the fallback if it is missing.
+func Or[T any](value *T, fallback T) T {
+	if value == nil {
+		return fallback
+	}
+	return *value
+}
+
 // Marshal encodes one JSON value, on one line.
 func Marshal(value any) ([]byte, error) { return json.Marshal(value, writing) }
