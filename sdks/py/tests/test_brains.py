@@ -428,8 +428,8 @@ def test_a_failed_embedding_stores_nothing(tmp_path: Path) -> None:
 
 def test_binary_documents_are_stored_but_not_indexed(store: BrainStore) -> None:
     brain = store.create("b", None)
-    [stored] = brain.ingest([NewDocument("a.bin", b"\xff\xfe", {"contentType": "x/y"})])
-    assert stored.chunks == 0
+    indexed = brain.ingest([NewDocument("a.bin", b"\xff\xfe", {"contentType": "x/y"})])
+    assert indexed["a.bin"].chunks == []
     assert brain.counts().chunks == 0
 
 

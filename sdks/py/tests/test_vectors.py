@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_snake
 
 from memoryd.chunk import chunk
 from memoryd.embed.featurehash import FeatureHash, fnv1a
+from memoryd.index.chunk import Chunk, notes_of
 from memoryd.index.sessions import SessionChunk, Sessions, Turn
 from memoryd.prompt.answer import cited, read_scores
 from memoryd.prompt.prompt import READER_SYSTEM, RERANK_SYSTEM, user_message
@@ -17,7 +18,6 @@ from memoryd.rank.dates import Recency, Temporal, by_date, document_date
 from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, inverse_l2, round_score
 from memoryd.reader.fake import extract
-from memoryd.retrieve.chunk import Chunk, notes_of
 from memoryd.text.stop_words import STOP_WORDS, keywords
 from memoryd.text.terms import query_terms, terms
 from memoryd.text.tokens import tokens
@@ -159,7 +159,7 @@ def test_fusion(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda c: c["question"])
 def test_prompt(case: dict[str, Any]) -> None:
     chunks = [
-        Chunk("", 0, c["path"], 0.0, c["text"], c.get("title"), c.get("metadata", {}))
+        Chunk(c["path"], 0, 0.0, c["text"], c.get("title"), json.dumps(c.get("metadata", {})))
         for c in case["chunks"]
     ]
     message = user_message(

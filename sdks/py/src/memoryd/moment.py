@@ -1,7 +1,7 @@
 """Dates and date-times of RFC 3339."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 
 _FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 
@@ -17,22 +17,17 @@ def rfc3339(seconds: float) -> str:
     )
 
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 
-_INSTANT = re.compile(_DAY.pattern + rf"[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
+_MOMENT = re.compile(
+    rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt]{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK}))?"
+)
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def require_moment(text: str) -> str:
-    # RFC 3339 has a year 0, but Python does not; 2000 is a leap year, too.
-    value = re.sub("^0000", "2000", text)
-    if _DAY.fullmatch(value):
-        date.fromisoformat(value)
-    elif _INSTANT.fullmatch(value):
-        date.fromisoformat(value[:10])
-    else:
-        raise ValueError("must be YYYY-MM-DD or an RFC 3339 date-time")
+    epoch_seconds(text)
     return text
 
 
@@ -42,13 +37,10 @@ def epoch_seconds(text: str) -> int:
     Raises:
         ValueError: if it is neither.
     """
-    require_moment(text)
+    if not _MOMENT.fullmatch(text):
+        raise ValueError("must be YYYY-MM-DD or an RFC 3339 date-time")
     # Python has no year 0; the calendar repeats after 400 years, which are 146,097 days.
     in_year_0 = text.startswith("0000")
-    day = date.fromisoformat("0400" + text[4:10] if in_year_0 else text[:10])
-    days = (day - date(1970, 1, 1)).days - 146_097 * in_year_0
-    if len(text) == len("YYYY-MM-DD"):
-        return 86_400 * days
-    clock = 3_600 * int(text[11:13]) + 60 * int(text[14:16]) + int(text[17:19])
-    offset = 0 if text[-1] in "Zz" else 60 * int(text[-5:-3]) + int(text[-2:])
-    return 86_400 * days + clock - 60 * (-offset if text[-6] == "-" else offset)
+    moment = datetime.fromisoformat(("0400" + text[4:] if in_year_0 else text).upper())
+    elapsed = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return elapsed // timedelta(seconds=1) - 146_097 * 86_400 * in_year_0

@@ -1,14 +1,18 @@
 """Calls to services, with a timeout on silence and failures turned into Problems."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
+
+from anyio import current_effective_deadline, from_thread
 
 from memoryd.problem import Problem
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 RETRIES = 2
 
@@ -35,9 +39,7 @@ class SilenceTimeout:
             raise UpstreamError(
                 "timeout", f"{self.name} was silent for {self.seconds:g} s"
             ) from error
-        except StopAsyncIteration:
-            raise
-        except UpstreamError:
+        except (StopAsyncIteration, UpstreamError):
             raise
         except Exception as error:
             # Vendors' clients pass on transport and parsing errors of many types; any of them means
@@ -64,3 +66,15 @@ class SilenceTimeout:
         if self.secret:
             reason = reason.replace(self.secret, "***")
         return UpstreamError("bad_gateway", f"{self.name}: {reason}")
+
+
+def call_service(call: Callable[[*Args], Awaitable[T]], *args: *Args) -> T:
+    """Await `call(*args)` on the event loop, from a worker thread; a disconnect cancels it."""
+
+    async def run() -> T:
+        # anyio does not cancel what begins after the cancellation; its locks would spin instead.
+        if current_effective_deadline() == -math.inf:
+            raise Problem("internal_error", "the client has disconnected")
+        return await call(*args)
+
+    return from_thread.run(run)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +17,6 @@ from memoryd.api.auth import TokenAuthMiddleware
 from memoryd.api.origin import OriginMiddleware
 from memoryd.api.respond import NO_STORE, problem_response
 from memoryd.api.stream import Streams
-from memoryd.api.workers import Workers
 from memoryd.brain.store import BrainStore
 from memoryd.config import Config
 from memoryd.daemon.providers import Providers, create_providers
@@ -52,7 +51,8 @@ def create_app(
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         app.state.config = config
         app.state.reader = providers.reader
-        app.state.workers = Workers(_THREADS)
+        # Apart from the default, so that work which waits for a service does not hold up reads.
+        app.state.work_slots = CapacityLimiter(_THREADS)
         app.state.streams = streams or Streams()
         app.state.store = BrainStore(config.home, providers.embedder)
         app.state.retriever = Retriever(config.query_prefix, providers.reranker)
@@ -64,13 +64,14 @@ def create_app(
 
     app = Starlette(
         routes=[
+            # Routes are tried in turn: the one that is requested most comes first.
+            Route(f"{_BRAIN}/search", search.search, methods=["POST"]),
             Route("/healthz", brains.healthz),
             Route("/version", brains.version),
             Route("/v1/brains", brains.BrainsEndpoint),
             Route(_BRAIN, brains.BrainEndpoint),
             Route(f"{_BRAIN}/ingest/file", ingest.ingest_file, methods=["POST"]),
             Route(f"{_BRAIN}/ingest/batch", ingest.ingest_batch, methods=["POST"]),
-            Route(f"{_BRAIN}/search", search.search, methods=["POST"]),
             Route(f"{_BRAIN}/ask", ask.ask, methods=["POST"]),
             Route(f"{_BRAIN}/documents", documents.Documents),
             Route(f"{_BRAIN}/documents/read", documents.read),

@@ -12,10 +12,10 @@ from memoryd.api.decode import parse
 from memoryd.api.requests import body_of, brain_of, run_cancellable, streams_of
 from memoryd.api.search import chunk_json, retrieve, trace_json
 from memoryd.api.stream import EventStream
+from memoryd.index.chunk import Chunk, notes_of
 from memoryd.llm.llm import Usage
 from memoryd.problem import Problem
 from memoryd.reader.reader import AnswerEnd, Question, Reader
-from memoryd.retrieve.chunk import Chunk, notes_of
 from memoryd.retrieve.retrieve import RetrievalResult
 from memoryd.upstream import UpstreamError
 from memoryd.wire import exact_json
@@ -30,11 +30,11 @@ def event(name: str, data: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 
 
-def _failure(code: str, message: str) -> tuple[bytes, bytes]:
-    return event("error", {"code": code, "message": message}), event("done", {"ok": False})
+def _failure(code: str, message: str) -> bytes:
+    return event("error", {"code": code, "message": message}) + event("done", {"ok": False})
 
 
-STOPPED = b"".join(_failure("internal_error", "the daemon is stopping"))
+STOPPED = _failure("internal_error", "the daemon is stopping")
 """The last events of an answer that is interrupted by a stop of the daemon."""
 
 
@@ -68,14 +68,12 @@ async def events(
                 pieces.append(piece)
                 yield event("answer_delta", {"text": piece})
     except UpstreamError as error:
-        for ending in _failure(error.code, error.detail):
-            yield ending
+        yield _failure(error.code, error.detail)
         return
     except Exception as error:  # noqa: BLE001 - see below
         # Whatever failed, the stream must end with a `done` event.
         _log.exception("an answer failed")
-        for ending in _failure("internal_error", type(error).__name__):
-            yield ending
+        yield _failure("internal_error", type(error).__name__)
         return
     for index in end.cited:
         yield event("citation", _citation(result.chunks[index]))

@@ -1,5 +1,6 @@
 """Creating, listing, describing and deleting brains; health and version."""
 
+from dataclasses import asdict
 from typing import Any
 
 from anyio import to_thread
@@ -55,14 +56,7 @@ class BrainEndpoint(HTTPEndpoint):
 
 
 def _brain_info(brain: Brain) -> dict[str, Any]:
-    counts = brain.counts()
-    body = {
-        "brainId": brain.id,
-        "documents": counts.documents,
-        "chunks": counts.chunks,
-        "vectors": counts.vectors,
-        # Nothing is ever pending: a write is indexed before it is acknowledged.
-        "pending": 0,
-    }
+    # Nothing is ever pending: a write is indexed before it is acknowledged.
+    body = {"brainId": brain.id, **asdict(brain.counts()), "pending": 0}
     description = brain.description
     return body if description is None else body | {"description": description}

@@ -18,15 +18,14 @@ def parse(model: type[T], raw: bytes) -> T:
     """
     try:
         # Parse first: the validator would skip invalid JSON under a key that it ignores.
-        return model.model_validate(from_json(raw, allow_inf_nan=False))
-    except ValidationError as error:
-        raise invalid(_describe(error)) from None
+        loaded = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
         raise invalid(f"the body is not valid JSON: {error}") from None
+    return validate(model, loaded)
 
 
-def validate(model: type[T], raw: dict[str, Any]) -> T:
-    """Validate an object that is parsed already; raises as `parse` does."""
+def validate(model: type[T], raw: Any) -> T:  # noqa: ANN401 - any JSON value
+    """Validate what is parsed already; raises as `parse` does."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:

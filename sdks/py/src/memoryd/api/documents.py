@@ -1,6 +1,7 @@
 """Reading, listing and changing single documents."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from anyio import to_thread
 from starlette.endpoints import HTTPEndpoint
@@ -15,7 +16,10 @@ from memoryd.api.respond import NO_STORE, json_response
 from memoryd.brain.draft import Draft
 from memoryd.files.list import Listing, stat_of
 from memoryd.files.path import canonical
+from memoryd.files.tree import Tree
 from memoryd.problem import Problem
+
+T = TypeVar("T")
 
 _WRITE_LIMIT = 2 * 2**20
 """Bytes in the body of one PUT or append."""
@@ -39,11 +43,7 @@ class Documents(HTTPEndpoint):
         return await to_thread.run_sync(list_items)
 
     async def head(self, request: Request) -> Response:
-        brain = await brain_of(request)
-        path = _path(request)
-        state = await to_thread.run_sync(brain.read_files, lambda tree: tree.documents.file(path))
-        if state is None:
-            raise _not_found(path)
+        await _find(request, lambda tree, path: tree.documents.file(path))
         return Response(media_type="application/octet-stream", headers=NO_STORE)
 
     async def put(self, request: Request) -> Response:
@@ -61,11 +61,7 @@ async def append(request: Request) -> Response:
 
 
 async def read(request: Request) -> Response:
-    brain = await brain_of(request)
-    path = _path(request)
-    content = await to_thread.run_sync(brain.read_files, lambda tree: tree.documents.read(path))
-    if content is None:
-        raise _not_found(path)
+    content = await _find(request, lambda tree, path: tree.documents.read(path))
     return Response(
         content,
         media_type="application/octet-stream",
@@ -74,12 +70,7 @@ async def read(request: Request) -> Response:
 
 
 async def stat(request: Request) -> Response:
-    brain = await brain_of(request)
-    path = _path(request)
-    item = await to_thread.run_sync(brain.read_files, lambda tree: stat_of(tree, path))
-    if item is None:
-        raise _not_found(path)
-    return json_response(item, headers=NO_STORE)
+    return json_response(await _find(request, stat_of), headers=NO_STORE)
 
 
 async def rename(request: Request) -> Response:
@@ -100,9 +91,14 @@ async def _edit_content(request: Request, apply: Callable[[Draft, str, bytes], N
     return Response(status_code=204)
 
 
+async def _find(request: Request, find: Callable[[Tree, str], T | None]) -> T:
+    brain = await brain_of(request)
+    path = _path(request)
+    found = await to_thread.run_sync(brain.read_files, lambda tree: find(tree, path))
+    if found is None:
+        raise Problem("not_found", f"no document {path!r}")
+    return found
+
+
 def _path(request: Request) -> str:
     return canonical(parameters(request, "path").get("path", ""))
-
-
-def _not_found(path: str) -> Problem:
-    return Problem("not_found", f"no document {path!r}")

@@ -10,7 +10,8 @@ from memoryd.api.bodies import IngestBatch, IngestFile
 from memoryd.api.decode import parse, validate
 from memoryd.api.requests import DECODED_LIMIT, body_of, brain_of, require_at_most, run_cancellable
 from memoryd.api.respond import json_response
-from memoryd.brain.ingest import NewDocument, StoredDocument
+from memoryd.brain.brain import Brain
+from memoryd.brain.ingest import NewDocument
 from memoryd.chunk import document_id
 from memoryd.files.path import canonical
 from memoryd.problem import invalid, problem_prefix
@@ -22,13 +23,13 @@ async def ingest_file(request: Request) -> Response:
     body = await body_of(request)
     brain = await brain_of(request)
 
-    def ingest() -> list[StoredDocument]:
+    def ingest() -> list[dict[str, Any]]:
         document = _document(parse(IngestFile, body), exact_json.loads(body))
         require_at_most(DECODED_LIMIT, len(document.content))
-        return brain.ingest([document])
+        return _ingest(brain, [document])
 
-    [stored] = await run_cancellable(request, ingest)
-    return json_response(_ingest_result(stored))
+    [item] = await run_cancellable(request, ingest)
+    return json_response(item)
 
 
 async def ingest_batch(request: Request) -> Response:
@@ -36,18 +37,16 @@ async def ingest_batch(request: Request) -> Response:
     body = await body_of(request)
     brain = await brain_of(request)
 
-    def ingest() -> list[StoredDocument]:
+    def ingest() -> list[dict[str, Any]]:
         parsed = parse(IngestBatch, body).documents
         exact = exact_json.loads(body)["documents"]
         documents = [_batch_item(index, raw, exact[index]) for index, raw in enumerate(parsed)]
         require_at_most(DECODED_LIMIT, sum(len(document.content) for document in documents))
-        return brain.ingest(documents)
+        return _ingest(brain, documents)
 
-    stored = await run_cancellable(request, ingest)
+    items = await run_cancellable(request, ingest)
     took = (time.perf_counter() - started) * 1e3
-    return json_response(
-        {"items": [_ingest_result(item) for item in stored], "tookMs": round(took, 3)}
-    )
+    return json_response({"items": items, "tookMs": round(took, 3)})
 
 
 def _batch_item(index: int, raw: dict[str, Any], exact: dict[str, Any]) -> NewDocument:
@@ -67,11 +66,17 @@ def _document(body: IngestFile, exact: dict[str, Any]) -> NewDocument:
     return NewDocument(canonical(body.path), content, sidecar)
 
 
-def _ingest_result(stored: StoredDocument) -> dict[str, Any]:
-    return {
-        "documentId": document_id(stored.path),
-        "path": stored.path,
-        "chunkCount": stored.chunks,
-        "bytes": stored.bytes,
-        "tookMs": round(stored.took_ms, 3),
-    }
+def _ingest(brain: Brain, documents: list[NewDocument]) -> list[dict[str, Any]]:
+    started = time.perf_counter()
+    indexed = brain.ingest(documents)
+    took = (time.perf_counter() - started) * 1e3 / len(documents)
+    return [
+        {
+            "documentId": document_id(new.path),
+            "path": new.path,
+            "chunkCount": len(indexed[new.path].chunks) if new.path in indexed else 0,
+            "bytes": len(new.content),
+            "tookMs": round(took, 3),
+        }
+        for new in documents
+    ]

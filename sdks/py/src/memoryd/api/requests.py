@@ -8,7 +8,6 @@ from anyio import CancelScope, to_thread
 from starlette.requests import ClientDisconnect, Request
 
 from memoryd.api.stream import Streams
-from memoryd.api.workers import Workers
 from memoryd.brain.brain import Brain
 from memoryd.brain.store import BrainStore
 from memoryd.problem import Problem
@@ -69,6 +68,9 @@ def require_at_most(limit: int, size: int) -> None:
 async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
     """Run `work` in a thread; if the client disconnects, its calls to services are cancelled.
 
+    The thread keeps its slot until `work` ends, or a storm of disconnects would start threads
+    without bound.
+
     Raises:
         Problem: whatever `work` raises; `internal_error` if the client disconnects.
     """
@@ -78,13 +80,12 @@ async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
             pass
         scope.cancel()
 
-    workers: Workers = request.app.state.workers
     # anyio's scope, because only its cancellation reaches calls from the thread to the event loop;
     # its task group would take a tenth of the time of a small search.
     with CancelScope() as scope:
         watcher = asyncio.create_task(watch(scope))
         try:
-            return await workers.run(work)
+            return await to_thread.run_sync(work, limiter=request.app.state.work_slots)
         finally:
             watcher.cancel()
     raise _disconnected()

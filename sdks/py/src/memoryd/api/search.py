@@ -6,17 +6,18 @@ from functools import cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel
+from simplejson import RawJSON
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memoryd.api.bodies import Ask, FilterBody, RecencyBody, Search, TemporalBody, TuningBody
+from memoryd.api.bodies import Ask, FilterBody, Search, TuningBody
 from memoryd.api.decode import parse
 from memoryd.api.requests import body_of, find_brain, run_cancellable
 from memoryd.api.respond import json_response
 from memoryd.brain.brain import Brain
+from memoryd.index.chunk import Chunk
 from memoryd.index.filter import Filters
 from memoryd.rank.dates import Recency, Temporal
-from memoryd.retrieve.chunk import Chunk
 from memoryd.retrieve.plan import RetrievalRequest, Tuning
 from memoryd.retrieve.retrieve import RetrievalResult, Retriever, Trace
 
@@ -66,8 +67,8 @@ def chunk_json(chunk: Chunk) -> dict[str, Any]:
     }
     if chunk.title is not None:
         content["title"] = chunk.title
-    if chunk.metadata:
-        content["metadata"] = chunk.metadata
+    if chunk.metadata_json != "{}":
+        content["metadata"] = RawJSON(chunk.metadata_json)
     return content
 
 
@@ -103,21 +104,9 @@ def _filters(body: FilterBody | None) -> Filters:
 def _tuning(body: TuningBody | None) -> Tuning | None:
     if body is None:
         return None
-    return Tuning(
-        fusion=body.fusion,
-        alpha=body.alpha,
-        rrf_k=body.rrf_k,
-        pool_factor=body.pool_factor,
-        pool_floor=body.pool_floor,
-        kernel=body.kernel,
-        recency=_recency(body.recency),
-        temporal=_temporal(body.temporal),
-    )
-
-
-def _recency(body: RecencyBody | None) -> Recency | None:
-    return None if body is None else Recency(**dict(body))
-
-
-def _temporal(body: TemporalBody | None) -> Temporal | None:
-    return None if body is None else Temporal(**dict(body))
+    values = dict(body)
+    if body.recency is not None:
+        values["recency"] = Recency(**dict(body.recency))
+    if body.temporal is not None:
+        values["temporal"] = Temporal(**dict(body.temporal))
+    return Tuning(**values)

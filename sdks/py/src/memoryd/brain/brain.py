@@ -2,15 +2,14 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from memoryd.brain.draft import Draft
-from memoryd.brain.ingest import NewDocument, StoredDocument, ingestion
+from memoryd.brain.ingest import NewDocument, ingestion
 from memoryd.brain.layout import Layout
 from memoryd.brain.reconcile import batches, differences
 from memoryd.brain.source import prepare
@@ -29,12 +28,6 @@ from memoryd.problem import Problem
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedDocument:
-    document: Document
-    indexed: IndexedDocument
 
 
 class Brain:
@@ -113,25 +106,17 @@ class Brain:
                         raise Problem("internal_error", detail) from error
         return self._reconciled
 
-    def ingest(self, documents: Sequence[NewDocument]) -> list[StoredDocument]:
+    def ingest(self, documents: Sequence[NewDocument]) -> Mapping[str, IndexedDocument]:
         """Store and index all of `documents`, or none of them.
+
+        Returns:
+            Those that are indexed, by path.
 
         Raises:
             Problem: `conflict` if a path would be a file and a folder at once; UpstreamError if
                 the embedder fails.
         """
-        started = time.perf_counter()
-        indexed = self.change(ingestion(documents))
-        took = (time.perf_counter() - started) * 1e3 / len(documents)
-        return [
-            StoredDocument(
-                path=new.path,
-                chunks=len(indexed[new.path].chunks) if new.path in indexed else 0,
-                bytes=len(new.content),
-                took_ms=took,
-            )
-            for new in documents
-        ]
+        return self.change(ingestion(documents))
 
     def change(
         self, stage: Callable[[Draft], None], reason: str | None = None
@@ -148,7 +133,8 @@ class Brain:
             Problem: whatever `stage` raises; UpstreamError if the embedder fails.
         """
         self.open()
-        prepared: dict[str, _PreparedDocument] = {}
+        prepared: dict[str, Document] = {}
+        indexed: dict[str, IndexedDocument] = {}
         draft, commits = None, 0
         while True:
             with self._locked_index() as index, self._files_lock.exclusive():
@@ -163,15 +149,16 @@ class Brain:
                 missing = {
                     path: document
                     for path, document in visible.items()
-                    if path not in prepared or prepared[path].document != document
+                    if prepared.get(path) != document
                 }
                 if not missing:
-                    indexed = {path: prepared[path].indexed for path in visible}
-                    self._commit(index, draft, indexed)
+                    changed = {path: indexed[path] for path in visible}
+                    self._commit(index, draft, changed)
                     self.feed.publish(draft.changes, reason)
-                    return indexed
+                    return changed
             new = prepare(missing, self.embedder)
-            prepared |= {d.path: _PreparedDocument(missing[d.path], d) for d in new}
+            prepared |= missing
+            indexed |= {document.path: document for document in new}
 
     def _commit(self, index: Index, draft: Draft, indexed: Mapping[str, IndexedDocument]) -> None:
         if not draft.documents:
@@ -194,10 +181,10 @@ class Brain:
 
     def _reconcile(self) -> Index:
         with self._locked_index() as index, self._files_lock.shared():
-            diff = differences(self._tree(), index.stamps())
-            if diff.removed:
-                index.apply(removed=diff.removed)
-        for batch in batches(diff.stale):
+            stale, removed = differences(self._tree(), index.stamps())
+            if removed:
+                index.apply(removed=removed)
+        for batch in batches(stale):
             with self._files_lock.shared():
                 tree = self._tree()
                 documents = {

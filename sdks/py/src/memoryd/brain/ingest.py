@@ -18,14 +18,6 @@ class NewDocument:
     """`contentType` and, if present, `title`, `tags` and `metadata`."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    path: str
-    chunks: int
-    bytes: int
-    took_ms: float
-
-
 def ingestion(documents: Sequence[NewDocument]) -> Callable[[Draft], None]:
     """The change that stores all of `documents`; if a path occurs twice, the last one wins."""
     last = {document.path: number for number, document in enumerate(documents)}

@@ -23,7 +23,7 @@ class Layout:
         )
 
 
-def prepare(home: Path) -> None:
+def create_folders(home: Path) -> None:
     """Create the folders that all brains share."""
     for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
         (home / folder).mkdir(parents=True, exist_ok=True)

@@ -19,16 +19,12 @@ class StaleDocument:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    stale: list[StaleDocument]
-    """Documents that are new or changed since they were indexed."""
-    removed: list[str]
-    """Indexed paths without a document."""
+def differences(tree: Tree, stamps: Mapping[str, str]) -> tuple[list[StaleDocument], list[str]]:
+    """Compare the files with `stamps`, the stamp of each indexed document by path.
 
-
-def differences(tree: Tree, stamps: Mapping[str, str]) -> Differences:
-    """Compare the files with `stamps`, the stamp of each indexed document by path."""
+    Returns:
+        The documents that are new or changed since then; the indexed paths without a document.
+    """
     removed = dict(stamps)
     stale = []
     for path, state in tree.walk():
@@ -37,7 +33,7 @@ def differences(tree: Tree, stamps: Mapping[str, str]) -> Differences:
         stamp = tree.stamp(path, state)
         if removed.pop(path, None) != stamp:
             stale.append(StaleDocument(path, stamp, state.st_size))
-    return Differences(stale, list(removed))
+    return stale, list(removed)
 
 
 def batches(stale: Sequence[StaleDocument]) -> Iterator[Sequence[StaleDocument]]:

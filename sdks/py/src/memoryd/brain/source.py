@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+from pydantic_core import from_json
 
 from memoryd import frontmatter
-from memoryd.brain.sidecar import parse_sidecar
 from memoryd.chunk import chunk
 from memoryd.embed.embed import Embedder
 from memoryd.files.tree import Document
 from memoryd.index.index import IndexedDocument
+from memoryd.wire import exact_json
 
 
 def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> list[IndexedDocument]:
@@ -25,7 +28,7 @@ def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> lis
 
 
 def _read(path: str, document: Document) -> IndexedDocument:
-    sidecar = parse_sidecar(document.sidecar)
+    sidecar = _parse_sidecar(document.sidecar)
     try:
         source = frontmatter.parse(document.content.decode())
     except UnicodeDecodeError:
@@ -41,3 +44,13 @@ def _read(path: str, document: Document) -> IndexedDocument:
         chunks=chunk(source.text),
         vectors=None,
     )
+
+
+def _parse_sidecar(sidecar: bytes | None) -> dict[str, Any]:
+    """Decode a sidecar; one that is not an object, or nested too deep, is empty."""
+    try:
+        from_json(sidecar or b"", allow_inf_nan=False)
+        loaded = exact_json.loads(sidecar or b"")
+    except ValueError:
+        return {}
+    return loaded if isinstance(loaded, dict) and exact_json.are_finite(loaded) else {}

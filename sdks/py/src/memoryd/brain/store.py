@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from memoryd.brain.brain import Brain
-from memoryd.brain.layout import INDEX_SUFFIX, Layout, prepare
+from memoryd.brain.layout import INDEX_SUFFIX, Layout, create_folders
 from memoryd.embed.embed import Embedder
 from memoryd.embed.openai import OpenAIEmbedder
+from memoryd.files.regular import is_folder
 from memoryd.files.staging import Staging
 from memoryd.problem import Problem, invalid
 
@@ -27,7 +28,7 @@ class BrainStore:
         self._brains: dict[str, Brain] = {}
         self._lock = threading.Lock()
         """Guards the set of brains; not held during calls to a service."""
-        prepare(home)
+        create_folders(home)
         # Before any brain is opened, because opening reconciles the index with the files.
         self._staging = Staging(home)
         self._remove_orphans()
@@ -45,7 +46,7 @@ class BrainStore:
                     _log.warning("cannot remove an index of a former version: %s", error)
         files = list((self._home / "index" / "py").glob(f"*{INDEX_SUFFIX}*"))
         for brain_id in {file.name.rpartition(INDEX_SUFFIX)[0] for file in files}:
-            if _ID.fullmatch(brain_id) and not _is_brain(self._home / "brains" / brain_id):
+            if _ID.fullmatch(brain_id) and not is_folder(self._home / "brains" / brain_id):
                 try:
                     self._brain(brain_id).discard()
                 except OSError as error:
@@ -72,17 +73,18 @@ class BrainStore:
 
     def ids(self) -> list[str]:
         folders = (self._home / "brains").iterdir()
-        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and _is_brain(f))
+        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and is_folder(f))
 
     def get(self, brain_id: str) -> Brain:
         """Raises Problem: `validation_error` for a malformed id, `not_found` for an unknown one."""
         require_valid_id(brain_id)
-        documents = Layout.of(self._home, brain_id).documents
+        # Not by the Layout: each request would take 15 µs longer.
+        documents = f"{self._home}/brains/{brain_id}"
         brain = self._brains.get(brain_id)
-        if brain is not None and _is_brain(documents):
+        if brain is not None and is_folder(documents):
             return brain
         with self._lock:
-            if not _is_brain(documents):
+            if not is_folder(documents):
                 self._discard(brain_id)
                 raise Problem("not_found", f"no brain {brain_id!r}")
             return self._brains.setdefault(brain_id, self._brain(brain_id))
@@ -133,11 +135,6 @@ def _write_description(work: Path, layout: Layout, description: str | None) -> N
         new = work / "description"
         new.write_bytes(description.encode())
         new.rename(layout.description)
-
-
-def _is_brain(folder: Path) -> bool:
-    """A link is not a brain: it may lead anywhere."""
-    return folder.is_dir() and not folder.is_symlink()
 
 
 def require_valid_id(brain_id: str) -> None:

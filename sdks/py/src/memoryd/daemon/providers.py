@@ -83,7 +83,9 @@ class _Factory:
         silence_timeout = self._silence_timeout("the reranker", key)
         # Without a key, the client would send OPENAI_API_KEY from the environment.
         client = self._openai_client(url, key or "none")
-        headers = _headers(with_key=key is not None)
+        from openai import Omit  # noqa: PLC0415 - see the module's docstring
+
+        headers = {} if key is not None else {"Authorization": Omit()}
         return HttpReranker(client, url, provider.model, silence_timeout, headers)
 
     def _chat(self, llm: Provider, model: str) -> ChatModel:
@@ -115,10 +117,3 @@ class _Factory:
         )
         self._close_hooks.append(client.close)
         return client
-
-
-def _headers(*, with_key: bool) -> dict[str, Any]:
-    """Extra headers of a reranker's requests."""
-    from openai import Omit  # noqa: PLC0415 - see the module's docstring
-
-    return {} if with_key else {"Authorization": Omit()}

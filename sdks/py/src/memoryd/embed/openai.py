@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from anyio import from_thread
 
 from memoryd.embed.embed import Vector, normalize
-from memoryd.upstream import SilenceTimeout
+from memoryd.upstream import SilenceTimeout, call_service
 
 CALL_LIMIT = 64
 """Texts per call to a service."""
@@ -28,11 +27,13 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors: list[Vector] = []
         for start in range(0, len(texts), CALL_LIMIT):
-            call = self._call(list(texts[start : start + CALL_LIMIT]))
-            vectors += from_thread.run(self._silence_timeout.wait, call)
+            vectors += call_service(self._call, texts[start : start + CALL_LIMIT])
         return vectors
 
-    async def _call(self, texts: list[str]) -> list[Vector]:
+    async def _call(self, texts: Sequence[str]) -> list[Vector]:
+        return await self._silence_timeout.wait(self._answer(list(texts)))
+
+    async def _answer(self, texts: list[str]) -> list[Vector]:
         answer = await self._client.embeddings.create(
             model=self.model,
             input=texts,

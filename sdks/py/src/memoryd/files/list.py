@@ -4,10 +4,10 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from posixpath import basename
 from typing import Any
 
 from memoryd.files.glob import compile_glob
-from memoryd.files.path import base_name
 from memoryd.files.tree import Tree
 from memoryd.moment import rfc3339
 
@@ -26,7 +26,7 @@ class Listing:
         matches = compile_glob(self.glob) if self.glob is not None else None
         entries = tree.walk(self.folder) if self.recursive else tree.children(self.folder)
         selected = [
-            (path, state) for path, state in entries if self._includes(base_name(path), matches)
+            (path, state) for path, state in entries if self._includes(basename(path), matches)
         ]
         return [_item(path, state) for path, state in sorted(selected, key=lambda k: k[0].encode())]
 

@@ -21,7 +21,8 @@ class SharedLock:
     @contextmanager
     def shared(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: not self._writing and not self._writers_waiting)
+            while self._writing or self._writers_waiting:
+                self._changed.wait()
             self._readers += 1
         try:
             yield
@@ -34,7 +35,8 @@ class SharedLock:
     def exclusive(self) -> Iterator[None]:
         with self._changed:
             self._writers_waiting += 1
-            self._changed.wait_for(lambda: not self._writing and not self._readers)
+            while self._writing or self._readers:
+                self._changed.wait()
             self._writers_waiting -= 1
             self._writing = True
         try:
@@ -85,12 +87,9 @@ def _begin_exclusive(path: Path, wait_s: float) -> sqlite3.Connection | None:
     )
     try:
         database.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except BaseException as error:
         database.close()
-        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             return None
-        raise
-    except BaseException:
-        database.close()
         raise
     return database

@@ -1,6 +1,7 @@
 """Document paths: relative, POSIX, canonical."""
 
 from collections.abc import Iterator
+from posixpath import basename
 
 from memoryd.problem import Problem, invalid
 
@@ -42,18 +43,9 @@ def is_canonical(path: str) -> bool:
     return True
 
 
-def base_name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def parent(path: str) -> str:
-    """The folder of `path`; empty for the brain itself."""
-    return path.rpartition("/")[0]
-
-
 def is_hidden(path: str) -> bool:
     """Whether the base name starts with `_`: such documents are stored but never indexed."""
-    return base_name(path).startswith("_")
+    return basename(path).startswith("_")
 
 
 def folders_of(path: str) -> Iterator[str]:

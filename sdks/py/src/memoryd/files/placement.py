@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from posixpath import basename, dirname
 
 from memoryd.files.journal import Journal
-from memoryd.files.path import base_name, folders_of, parent
+from memoryd.files.path import folders_of
 from memoryd.files.regular import is_folder, is_regular, write_whole
 from memoryd.files.staging import Staging
 from memoryd.files.tree import Document, Root, Tree, sidecar_of
@@ -130,7 +131,7 @@ class _Placement:
             if not is_regular(root):
                 root.unlink(missing_ok=True)
             root.mkdir()
-        if f"{root}/{parent(path)}" not in self._folders:
+        if f"{root}/{dirname(path)}" not in self._folders:
             for folder in folders_of(path):
                 self._make_folder(f"{root}/{folder}", overwrite=overwrite)
         target = f"{root}/{path}"
@@ -165,7 +166,7 @@ class _Placement:
         if not os.path.lexists(place):
             return
         if not overwrite:
-            raise Problem("conflict", f"{base_name(place)!r} is in the way and is not a document")
+            raise Problem("conflict", f"{basename(place)!r} is in the way and is not a document")
         self._remove(place)
 
     def remove_empty_folders(self) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 from memoryd.files.journal import NAME, JournalError, read_steps
@@ -23,10 +24,8 @@ def recover(staging: Path) -> None:
             lock = lock_database(folder / "lock")
             if lock is None:
                 continue
-            try:
+            with closing(lock):
                 _recover_daemon(folder, staging.parent)
-            finally:
-                lock.close()
         except OSError as error:
             _log.error("%s: cannot undo the changes of a daemon: %s", folder, error)
 

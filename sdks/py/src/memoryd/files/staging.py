@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from memoryd.files.journal import NAME
@@ -41,10 +41,8 @@ class Staging:
             raise TimeoutError(
                 f"{self._root}: another daemon has held the lock for {_WAIT_S:.0f} s"
             )
-        try:
+        with closing(lock):
             yield
-        finally:
-            lock.close()
 
     def recover(self) -> None:
         """Undo what daemons left that were killed since; call it with `exclusive`."""

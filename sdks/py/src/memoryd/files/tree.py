@@ -1,4 +1,4 @@
-"""Pending changes to a brain's documents, layered over the files on disk."""
+"""The files of a brain: its documents, and their sidecars in a parallel folder."""
 
 import json
 import os
@@ -6,8 +6,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from posixpath import dirname
 
-from memoryd.files.path import folders_of, is_canonical, parent
+from memoryd.files.path import folders_of, is_canonical
 from memoryd.files.regular import is_folder, read_regular, status
 
 
@@ -57,7 +58,7 @@ class Root:
 
     def obstacle(self, path: str) -> str | None:
         """The outermost parent of `path` that exists but is not a folder; None if there is none."""
-        if parent(path) in self._known_folders:
+        if dirname(path) in self._known_folders:
             return None
         for folder in folders_of(path):
             if folder in self._known_folders:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memoryd.files.journal import Step
+from memoryd.files.path import folders_of
 from memoryd.files.regular import is_folder, status
+from memoryd.files.tree import Root
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ def undo(steps: Sequence[Step], change: Path, home: Path) -> bool:
 
 def _take_away(home: Path, step: Step, new: Path, old: Path) -> None:
     target = home / step.target
-    if not _is_reached_by_folders(home, step.target):
+    if Root(home).obstacle(step.target) is not None:
         return
     current = identity(target)
     # Any other file was put there later.
@@ -53,7 +55,7 @@ def _take_away(home: Path, step: Step, new: Path, old: Path) -> None:
 def _put_back(home: Path, step: Step, old: Path) -> None:
     target = home / step.target
     # A parent that is a file by now was written later.
-    if not os.path.lexists(old) or not _is_reached_by_folders(home, step.target):
+    if not os.path.lexists(old) or Root(home).obstacle(step.target) is not None:
         return
     remove_empty_folders(target)
     if os.path.lexists(target):
@@ -62,29 +64,15 @@ def _put_back(home: Path, step: Step, old: Path) -> None:
     old.rename(target)
 
 
-def _is_reached_by_folders(home: Path, path: str) -> bool:
-    """Whether all that exists of the folders above `path` are folders, not links or files."""
-    folder = home
-    for name in path.split("/")[:-1]:
-        folder /= name
-        if os.path.lexists(folder) and not is_folder(folder):
-            return False
-    return True
-
-
 def remove_empty_above(home: Path, path: str) -> None:
     """Remove the folders above `path` that are empty, but not the brain's own folder."""
-    parts = path.split("/")[:-1]
-    while len(parts) > 2:
-        folder = home.joinpath(*parts)
-        if os.path.lexists(folder):
-            if not is_folder(folder):
-                return
-            try:
-                folder.rmdir()
-            except OSError:
-                return
-        parts.pop()
+    for folder in reversed([*folders_of(path)][2:]):
+        try:
+            (home / folder).rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return
 
 
 def remove_empty_folders(place: Path) -> None:

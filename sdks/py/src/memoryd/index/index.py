@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from memoryd.embed.embed import Vector
+from memoryd.index.chunk import Chunk
 from memoryd.index.filter import Filters
 from memoryd.index.log import Change, Log, Record, Removal
 from memoryd.index.matrix import VectorMatrix
 from memoryd.index.path_order import PathOrder
-from memoryd.index.postings import Postings
+from memoryd.index.postings import Mask, Postings
 from memoryd.index.sessions import SessionChunk, Sessions, Turn
 from memoryd.rank.rank import Hit, Kernel, inverse_l2, round_score
 from memoryd.text.stop_words import keywords
@@ -46,15 +47,6 @@ class IndexedDocument:
     metadata: dict[str, Any]
     chunks: list[str]
     vectors: list[Vector] | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    path: str
-    ordinal: int
-    text: str
-    title: str | None
-    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +244,10 @@ class Index:
 
     def keyword(self, query: str, filters: Filters, limit: int) -> list[Hit]:
         """The best `limit` chunks by bm25, with the statistics of the whole brain."""
-        scores = self._postings.scores(query, self._mask(), self._text)
+        taken = self._mask()
+        scores = self._postings.scores(query, taken, self._text)
         slots = np.flatnonzero(scores)
-        slots = slots[self._allowed(filters)[slots]]
+        slots = slots[self._allowed(filters, taken)[slots]]
         return self._best(slots, scores[slots], limit)
 
     def semantic(
@@ -266,7 +259,8 @@ class Index:
             UpstreamError: if `query` has other dimensions than the vectors in the index.
         """
         self._require_dimensions([query])
-        slots = self._vectors.contenders(query, np.flatnonzero(self._allowed(filters)), limit)
+        allowed = self._allowed(filters, self._mask())
+        slots = self._vectors.contenders(query, np.flatnonzero(allowed), limit)
         dots = self._vectors.dots(query, slots)
         if kernel == "inverse-l2":
             # Few slots are left, so that arrays would save nothing.
@@ -290,10 +284,10 @@ class Index:
         turns, slots = sessions.turns, sessions.slots
         if not len(slots):
             return []
-        times = Counter(keywords(asked))
-        found = self._postings.term_scores(times, self._mask(), self._text)
+        times, taken = Counter(keywords(asked)), self._mask()
+        found = self._postings.term_scores(times, taken, self._text)
         words = turns.words((sessions.places(at), times[term] * s) for term, at, s in found)
-        wanted, vectors = self._allowed(filters)[slots], None
+        wanted, vectors = self._allowed(filters, taken)[slots], None
         if vector is None:
             wanted &= words > 0
         else:
@@ -327,21 +321,21 @@ class Index:
         if len(scaled) > limit:
             threshold = np.partition(scaled, len(scaled) - limit)[len(scaled) - limit]
             selected = scaled >= threshold
-            slots, scores = slots[selected], scores[selected]
-        hits = (Hit(int(s), round_score(float(x))) for s, x in zip(slots, scores, strict=True))
+            slots, scaled = slots[selected], scaled[selected]
+        hits = map(Hit, slots.tolist(), (scaled / 1e9).tolist())
         return sorted(hits, key=self.order)[:limit]
 
-    def _mask(self) -> npt.NDArray[np.bool_]:
+    def _mask(self) -> Mask:
         """Whether each slot is taken, as a copy: the original could not grow while it is viewed."""
         return np.array(self._taken, dtype=np.bool_)
 
-    def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
-        """A mask of the slots that the filters allow."""
-        allowed = self._matching(filters) if filters.has_lists else self._mask()
+    def _allowed(self, filters: Filters, taken: Mask) -> Mask:
+        """A mask of the slots that the filters allow, of those that are `taken`."""
+        allowed = self._matching(filters) if filters.has_lists else taken
         for prefix in filters.prefixes:
             has_prefix = np.zeros(len(self._slots), dtype=np.bool_)
             has_prefix[self._ordered_paths().starting_with(prefix)] = True
-            allowed &= has_prefix
+            allowed = allowed & has_prefix
         return allowed
 
     def _ordered_paths(self) -> PathOrder:
@@ -350,7 +344,7 @@ class Index:
                 self._path_order = PathOrder((path, d.slots) for path, d in self._documents.items())
             return self._path_order
 
-    def _matching(self, filters: Filters) -> npt.NDArray[np.bool_]:
+    def _matching(self, filters: Filters) -> Mask:
         """A mask of the slots that match the lists of the filters."""
         documents: Iterable[_Document] = self._documents.values()
         if filters.paths is not None:
@@ -372,11 +366,17 @@ class Index:
         document = self._document(slot)
         return document.record.chunks[slot - document.slots.start]
 
-    def chunk(self, slot: int) -> StoredChunk:
+    def chunk(self, slot: int, score: float = 0.0) -> Chunk:
         document = self._document(slot)
         record, ordinal = document.record, slot - document.slots.start
-        metadata = exact_json.loads(record.metadata)
-        return StoredChunk(record.path, ordinal, record.chunks[ordinal], record.title, metadata)
+        return Chunk(
+            path=record.path,
+            ordinal=ordinal,
+            score=score,
+            text=record.chunks[ordinal],
+            title=record.title,
+            metadata_json=record.metadata,
+        )
 
 
 def _record(document: IndexedDocument) -> Record:

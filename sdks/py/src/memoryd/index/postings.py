@@ -13,7 +13,7 @@ from memoryd.text.tokens import tokens
 
 _K1, _B = 1.2, 0.75
 
-_Mask = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 _Scores = npt.NDArray[np.float64]
 
 
@@ -39,7 +39,7 @@ class Postings:
             slots.append(slot)
         self._lengths.append(len(found))
 
-    def keep(self, taken: _Mask) -> None:
+    def keep(self, taken: Mask) -> None:
         """Renumber the slots without those that are not taken."""
         numbers = np.cumsum(taken) - 1
         for token, slots in list(self._slots.items()):
@@ -51,7 +51,7 @@ class Postings:
                 del self._slots[token]
         self._lengths = array("I", np.array(self._lengths)[taken].tobytes())
 
-    def scores(self, query: str, taken: _Mask, text_of: Callable[[int], str]) -> _Scores:
+    def scores(self, query: str, taken: Mask, text_of: Callable[[int], str]) -> _Scores:
         """The score of each slot, above 0 where a term occurs; `taken` are those that hold a chunk.
 
         The arithmetic is in the order of FTS5's, because sums in another order differ.
@@ -62,7 +62,7 @@ class Postings:
         return scores
 
     def term_scores(
-        self, terms: Iterable[str], taken: _Mask, text_of: Callable[[int], str]
+        self, terms: Iterable[str], taken: Mask, text_of: Callable[[int], str]
     ) -> Iterator[tuple[str, Slots, _Scores]]:
         """Each of `terms` that occurs, with its slots and their scores for it alone."""
         chunks = np.count_nonzero(taken)
@@ -84,7 +84,7 @@ class Postings:
             yield term, slots, weight * (counts * (_K1 + 1) / (counts + norms[slots]))
 
     def _occurrences(
-        self, phrase: list[bytes], taken: _Mask, text_of: Callable[[int], str]
+        self, phrase: list[bytes], taken: Mask, text_of: Callable[[int], str]
     ) -> Slots:
         """The slots in which the tokens of a term follow each other, one an occurrence.
 

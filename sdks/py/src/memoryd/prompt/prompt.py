@@ -1,4 +1,4 @@
-"""Prompts for language models, and parsing of their replies (`vectors/prompt.json`)."""
+"""Prompts for language models (`vectors/prompt.json`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

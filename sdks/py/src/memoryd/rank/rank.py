@@ -1,4 +1,4 @@
-"""Score rounding, ranking order and the fusion of two rankings."""
+"""Hits, their scores, and the rounding of these."""
 
 import math
 from typing import Literal, NamedTuple

@@ -1,1 +1,1 @@
-"""Retrieval: the plan of a search, its chunks and its trace."""
+"""Retrieval: the plan of a search, and its trace."""

@@ -3,19 +3,18 @@
 import time
 from dataclasses import dataclass, replace
 
-from anyio import from_thread
-
 from memoryd.brain.brain import Brain
 from memoryd.embed.embed import Embedder, Vector
 from memoryd.embed.featurehash import FEATURE_HASH
+from memoryd.index.chunk import Chunk, notes_of, order
 from memoryd.index.index import Index
 from memoryd.rank.dates import by_date, document_date
 from memoryd.rank.fuse import fuse_minmax, fuse_reciprocal
 from memoryd.rank.rank import Hit, round_score
 from memoryd.rerank.rerank import Reranker
-from memoryd.retrieve.chunk import Chunk, chunk_of, notes_of, order
 from memoryd.retrieve.plan import Mode, Plan, RetrievalRequest, ServedMode, Tuning, applied_tuning
 from memoryd.text.terms import query_terms
+from memoryd.upstream import call_service
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ class Retriever:
         """
         started = time.perf_counter()
         plan, chunks = self._search(brain, request)
+        reranker = self.reranker if plan.mode == "hybrid-rerank" else None
         chunks = self._reranked(request.query, chunks, plan)
         search_ms = (time.perf_counter() - started) * 1e3
         trace = Trace(
@@ -65,18 +65,13 @@ class Retriever:
             effective_mode=plan.mode,
             embedder_used=plan.compares,
             reranked=plan.mode == "hybrid-rerank",
-            rerank_provider=self._rerank_provider(plan),
+            rerank_provider=None if reranker is None else reranker.name,
             fell_back_to_bm25=plan.mode == "bm25" and request.mode not in ("bm25", "auto"),
             candidate_k=plan.pool,
             search_ms=round(search_ms, 3),
             tuning=applied_tuning(request, plan) if request.tuning is not None else None,
         )
         return RetrievalResult(chunks, trace)
-
-    def _rerank_provider(self, plan: Plan) -> str | None:
-        if plan.mode != "hybrid-rerank" or self.reranker is None:
-            return None
-        return self.reranker.name
 
     def _plan(self, mode: Mode, request: RetrievalRequest, embedder: Embedder | None) -> Plan:
         served = self._effective(mode, embedder)
@@ -108,26 +103,25 @@ class Retriever:
             if plan.mode == "conversation" and not index.has_turns:
                 served = self._plan("auto", request, brain.embedder)
             hits = _rank(index, request, vector, served) if has_terms else []
-            return served, [chunk_of(index, hit) for hit in hits]
+            return served, [index.chunk(*hit) for hit in hits]
 
         plan, chunks = brain.query_index(search)
         return plan, chunks
 
     def _reranked(self, query: str, chunks: list[Chunk], plan: Plan) -> list[Chunk]:
         if plan.mode == "hybrid-rerank" and self.reranker is not None and chunks:
-            chunks = self._rerank(self.reranker, query, chunks, plan)
+            chunks = _rerank(self.reranker, query, chunks, plan.rerank_top_n)
         return chunks[: plan.top_k]
 
-    def _rerank(
-        self, reranker: Reranker, query: str, chunks: list[Chunk], plan: Plan
-    ) -> list[Chunk]:
-        head, tail = chunks[: plan.rerank_top_n], chunks[plan.rerank_top_n :]
-        scores = [round_score(s) for s in from_thread.run(reranker.scores, query, notes_of(head))]
-        scored = [replace(chunk, score=s) for chunk, s in zip(head, scores, strict=True)]
-        below = min(scores) - 2
-        return sorted(scored, key=order) + [
-            replace(chunk, score=round_score(below + chunk.score)) for chunk in tail
-        ]
+
+def _rerank(reranker: Reranker, query: str, chunks: list[Chunk], top_n: int) -> list[Chunk]:
+    head, tail = chunks[:top_n], chunks[top_n:]
+    scores = [round_score(s) for s in call_service(reranker.scores, query, notes_of(head))]
+    scored = [replace(chunk, score=s) for chunk, s in zip(head, scores, strict=True)]
+    below = min(scores) - 2
+    return sorted(scored, key=order) + [
+        replace(chunk, score=round_score(below + chunk.score)) for chunk in tail
+    ]
 
 
 def _auto(embedder: Embedder | None) -> ServedMode:

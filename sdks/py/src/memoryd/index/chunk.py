@@ -1,28 +1,36 @@
-"""Retrieved chunks."""
+"""The chunks of documents, as they are found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from memoryd.chunk import document_id
-from memoryd.index.index import Index
 from memoryd.prompt.prompt import Note
-from memoryd.rank.rank import Hit
+from memoryd.wire import exact_json
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    document_id: str
-    ordinal: int
     path: str
+    ordinal: int
     score: float
     text: str
-    title: str | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    title: str | None
+    metadata_json: str
+    """Which a search returns without parsing it."""
+
+    @property
+    def document_id(self) -> str:
+        return document_id(self.path)
 
     @property
     def chunk_id(self) -> str:
         return f"{self.document_id}#{self.ordinal}"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = exact_json.loads(self.metadata_json)
+        return metadata
 
     @property
     def note(self) -> Note:
@@ -37,16 +45,3 @@ def order(chunk: Chunk) -> tuple[float, bytes, int]:
 
 def notes_of(chunks: Sequence[Chunk]) -> list[Note]:
     return [chunk.note for chunk in chunks]
-
-
-def chunk_of(index: Index, hit: Hit) -> Chunk:
-    stored = index.chunk(hit.slot)
-    return Chunk(
-        document_id=document_id(stored.path),
-        ordinal=stored.ordinal,
-        path=stored.path,
-        score=hit.score,
-        text=stored.text,
-        title=stored.title,
-        metadata=stored.metadata,
-    )
