@@ -12,6 +12,14 @@ const rejected: [env: Environment, message: RegExp][] = [
   [{ JB_LLM_PROVIDER: "anthropic", JB_LLM_MODEL: "m" }, /ANTHROPIC_API_KEY/],
   [{ JB_LLM_PROVIDER: "ollama" }, /JB_LLM_MODEL/],
   [{ JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "m", OPENAI_API_KEY: "" }, /OPENAI_API_KEY/],
+  [
+    { JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "m", OPENAI_API_KEY: " " },
+    /OPENAI_API_KEY is blank/,
+  ],
+  [
+    { JB_RERANK_PROVIDER: "http", JB_RERANK_URL: "http://h", JB_RERANK_API_KEY: " " },
+    /JB_RERANK_API_KEY is blank/,
+  ],
   [{ JB_EMBED_PROVIDER: "ollama" }, /JB_EMBED_MODEL/],
   [{ JB_RERANK_PROVIDER: "http" }, /JB_RERANK_URL/],
   [{ JB_RERANK_PROVIDER: "http", JB_RERANK_URL: "nowhere" }, /JB_RERANK_URL/],

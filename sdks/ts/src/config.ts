@@ -70,7 +70,7 @@ function rerankConfig(variables: Variables, llm: Config["llm"]): Config["rerank"
   if (provider === "none") return { provider };
   const model = variables.get("JB_RERANK_MODEL");
   if (provider === "http") {
-    const apiKey = variables.get("JB_RERANK_API_KEY")?.trim();
+    const apiKey = variables.key("JB_RERANK_API_KEY");
     return { provider, url: variables.address("JB_RERANK_URL"), model, apiKey };
   }
   if (!("model" in llm)) {
@@ -106,6 +106,13 @@ class Variables {
     if (value === undefined)
       throw new ConfigError(`${name} is not set, but the selected provider needs it`);
     return value;
+  }
+
+  /** A key, without white space around it. */
+  key(name: string): string | undefined {
+    const key = this.get(name)?.trim();
+    if (key === "") throw new ConfigError(`${name} is blank`);
+    return key;
   }
 
   /** One of `choices`; the first one is the default. */
@@ -152,7 +159,8 @@ class Variables {
       return { provider, model: this.required(modelVariable), apiKey: undefined, baseURL };
     }
     const prefix = provider.toUpperCase();
-    const apiKey = this.required(`${prefix}_API_KEY`).trim();
+    this.required(`${prefix}_API_KEY`);
+    const apiKey = this.key(`${prefix}_API_KEY`);
     const base = `${prefix}_BASE_URL`;
     const baseURL = this.get(base) === undefined ? undefined : this.address(base);
     return { provider, model: this.required(modelVariable), apiKey, baseURL };

@@ -133,7 +133,6 @@ func (e *environment) provider(variable, modelVariable string, known ...string) 
 		provider.Key = e.required("ANTHROPIC_API_KEY", name)
 		provider.URL = e.address("ANTHROPIC_BASE_URL")
 	case Ollama:
-		provider.Key = "ollama" // the client requires a key, Ollama ignores it
 		provider.URL = e.ollamaURL()
 	}
 	return provider

@@ -54,7 +54,7 @@ func TestOllamaHost(t *testing.T) {
 		got, err := fromEnv(map[string]string{
 			"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": host,
 		})
-		if err != nil || got.Embed.URL != want || got.Embed.Key != "ollama" {
+		if err != nil || got.Embed.URL != want || got.Embed.Key != "" {
 			t.Errorf("%q: %+v, %v", host, got.Embed, err)
 		}
 	}

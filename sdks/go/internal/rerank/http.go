@@ -17,11 +17,7 @@ type HTTP struct {
 
 // NewHTTP returns a reranker; with an empty model, requests do not name one.
 func NewHTTP(service upstream.Service, url, model string) *HTTP {
-	headers := map[string]string{}
-	if service.Key != "" {
-		headers["Authorization"] = "Bearer " + service.Key
-	}
-	return &HTTP{api: upstream.NewAPI(service, url, headers), model: model}
+	return &HTTP{api: upstream.OpenAI(service, url), model: model}
 }
 
 func (*HTTP) Provider() string { return "http" }

@@ -37,12 +37,17 @@ func NewAPI(service Service, address string, headers map[string]string) API {
 	return API{service, address, headers, client}
 }
 
-// OpenAI returns the API of OpenAI or of a service that has the same; an empty address is OpenAI's.
+// OpenAI returns the API of OpenAI or of a service that has the same; an empty address is OpenAI's. A
+// service without a key is sent none.
 func OpenAI(service Service, address string) API {
 	if address == "" {
 		address = "https://api.openai.com/v1"
 	}
-	return NewAPI(service, address, map[string]string{"Authorization": "Bearer " + service.Key})
+	headers := map[string]string{}
+	if service.Key != "" {
+		headers["Authorization"] = "Bearer " + service.Key
+	}
+	return NewAPI(service, address, headers)
 }
 
 // Post returns the body of the response to a request below the address. Any but a success is an error.
