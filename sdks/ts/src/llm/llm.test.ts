@@ -10,8 +10,8 @@ import { delta, events, KEY, silence, SILENCE_MS, status } from "../testing/upst
 
 const fixture = new UpstreamFixture();
 
-async function startReader(provider: string, env: Record<string, string> = {}): Promise<void> {
-  await fixture.start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
+async function startReader(provider: string): Promise<void> {
+  await fixture.start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m" });
   await fixture.ingest("a.md", "The zebra sleeps.");
 }
 
@@ -119,13 +119,6 @@ test("a placeholder is not redacted as if it was a key", async () => {
   fixture.upstream.script(status(404, JSON.stringify({ error: { message: "try ollama pull m" } })));
   const answer = await fixture.daemon.ask({ question: "zebra?" });
   assert.equal(answer.at(-2)?.[1].message, "ollama: 404 try ollama pull m");
-});
-
-test("an empty key is not redacted between all characters", async () => {
-  await startReader("anthropic", { ANTHROPIC_API_KEY: " " });
-  fixture.upstream.script(status(401));
-  const answer = await fixture.daemon.ask({ question: "zebra?" });
-  assert.match(String(answer.at(-2)?.[1].message), /^anthropic: [^[\]]+$/);
 });
 
 test("a failed call is retried at most twice", async () => {

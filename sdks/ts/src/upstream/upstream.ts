@@ -103,8 +103,7 @@ export class Upstream {
   }
 
   #redacted(message: string): string {
-    // An empty key is everywhere in a message.
-    const clean = this.key ? message.replaceAll(this.key, "[key]") : message;
+    const clean = this.key === undefined ? message : message.replaceAll(this.key, "[key]");
     return clean.length > MESSAGE_LENGTH ? `${clean.slice(0, MESSAGE_LENGTH)}…` : clean;
   }
 }
