@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -242,11 +244,13 @@ func (c *Client) attempt(call *call, transport *http.Transport, brain, route, me
 	}
 	body := func() (io.ReadCloser, error) { return io.NopCloser(call.watch(bytes.NewReader(content))), nil }
 	reader, _ := body()
+	reused := false
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(call.ctx, &httptrace.ClientTrace{
 		Got1xxResponse: func(int, textproto.MIMEHeader) error {
 			call.idle.Reset(call.limit)
 			return nil
 		},
+		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}), http.MethodPost, target, reader)
 	if err != nil {
 		return err
@@ -263,6 +267,10 @@ func (c *Client) attempt(call *call, transport *http.Transport, brain, route, me
 	request.Header["Idempotency-Key"] = nil
 	// The transport follows no redirect, and so sends the token to no other origin.
 	call.response, err = transport.RoundTrip(request)
+	if reused && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)) && call.ctx.Err() == nil {
+		// The transport sends no request again whose head it could still write to a connection that has ended.
+		return c.attempt(call, c.fresh, brain, route, media, content)
+	}
 	if err != nil {
 		return call.failure(Connection, "no response", err)
 	}
