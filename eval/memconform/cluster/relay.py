@@ -93,13 +93,14 @@ class _Calls:
 async def served_calls(client: Client, run: str, server: CallServer) -> AsyncIterator[None]:
     """Answer the calls of the shards of a run, many at a time; on the client of a cluster.
 
-    Raises what the body does, or what ends the answering: nobody waits for who is not answered.
+    Raises what the body does. An unexpected error of the answering cancels the body and is raised,
+    so that no shard waits for an answer that nobody gives.
     """
     # Awaited: the first `get` may reach the scheduler before the queue is created, and fail.
     queue = await Queue(_calls(run), client=client)
 
     async def serve(calls: _Calls) -> None:
-        # The body is told, too, when the scheduler is lost.
+        # If the scheduler is lost, the body raises it.
         with suppress(*_LOST):
             while True:
                 calls.take(*await queue.get())
@@ -116,9 +117,8 @@ async def served_calls(client: Client, run: str, server: CallServer) -> AsyncIte
                 # One that is awaited is created twice, and the scheduler counts.
                 queue.close()
                 queue.close()
-    except BaseExceptionGroup as group_of_errors:
-        [error, *_] = group_of_errors.exceptions
-        raise error  # noqa: B904 - it keeps the cause that it has
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0]  # noqa: B904 - it keeps the cause that it has
 
 
 class _Relay:

@@ -50,7 +50,7 @@ async def test_a_queue_is_not_read_before_the_scheduler_has_it(
 async def test_shards_do_not_wait_for_answers_that_nobody_gives(
     fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ended the answering was told to nobody, and the shards waited for ever."""
+    """An error ended the answering unseen, and the shards waited until the user gave up."""
 
     async def fail(*_: object) -> None:
         raise KeyError(fails)

@@ -49,7 +49,7 @@ type Config struct {
 }
 
 // Provider is a service and what is needed to call it. Model and URL may be empty if the service or
-// its client has a default.
+// its client has a default, and Key if the service needs none.
 type Provider struct {
 	Name  string
 	Model string

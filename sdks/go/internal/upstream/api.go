@@ -37,8 +37,8 @@ func NewAPI(service Service, address string, headers map[string]string) API {
 	return API{service, address, headers, client}
 }
 
-// OpenAI returns the API of OpenAI or of a service that has the same; an empty address is OpenAI's. A
-// service without a key is sent none.
+// OpenAI returns the API of OpenAI, or of a service that takes its key as OpenAI does; an empty address is
+// OpenAI's. A service without a key is sent none.
 func OpenAI(service Service, address string) API {
 	if address == "" {
 		address = "https://api.openai.com/v1"

@@ -167,3 +167,13 @@ test("turns that are stored while the query is embedded decide the mode", async 
   assert.equal(trace.effectiveMode, mode);
   assert.equal(chunks.length, 2);
 });
+
+test("an embedder that returns no vector for a query is not served by words alone", async () => {
+  const embedder = otherModel();
+  const brain = await brainWith(embedder);
+  await ingest(brain, [turn("s", 0, "kite")]);
+  embedder.embed = () => Promise.resolve([]);
+  for (const served of [mode, "hybrid", "semantic"] as const) {
+    await assert.rejects(retrieve(brain, "kite", { mode: served }), { code: "bad_gateway" });
+  }
+});

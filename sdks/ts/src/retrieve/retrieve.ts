@@ -4,6 +4,7 @@ import type { Brain } from "../brain/brain.js";
 import { documentFilter, type Filters } from "../index/filter.js";
 import type { Search } from "../index/search.js";
 import { epochSeconds } from "../moment.js";
+import { Problem } from "../problem.js";
 import { byDate } from "../rank/dates.js";
 import { fuseMinMax, fuseReciprocal } from "../rank/fuse.js";
 import { type Hit, roundScore } from "../rank/rank.js";
@@ -65,6 +66,8 @@ export class Retriever {
     const hasTerms = queryTerms(query).length > 0;
     const embedder = hasTerms && plan.comparesVectors ? brain.embedder : undefined;
     const [vector] = embedder ? await embedder.embed([this.#queryPrefix + query], signal) : [];
+    // Words alone would look like a worse ranking.
+    if (embedder && !vector) throw new Problem("bad_gateway", "the embedder returned no vector");
     // Begun after the wait: the brain may have been changed or deleted meanwhile.
     const search = brain.index.search(query, documentFilter(filters));
     if (plan.mode === "conversation" && !search.hasTurns) {

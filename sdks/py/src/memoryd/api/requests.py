@@ -72,7 +72,8 @@ async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
     without bound.
 
     Raises:
-        Problem: whatever `work` raises; `internal_error` if the client disconnects.
+        Problem: whatever `work` raises; `internal_error` if a disconnect has cancelled a call, or
+            the wait for a slot. Otherwise `work` ends as if the client were there.
     """
 
     async def watch(scope: CancelScope) -> None:

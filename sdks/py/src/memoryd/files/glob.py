@@ -12,5 +12,5 @@ def compile_glob(glob: str) -> Callable[[str], object]:
     """Compile a glob that matches whole names: `*` is any number of characters, `?` is one."""
     if len(glob.replace("*", "")) > _NAME_LIMIT:
         return lambda _: False
-    # Brackets are not special; and there is no backtracking, because `translate` prevents it.
+    # Brackets stand for themselves here. What `translate` returns does not backtrack.
     return re.compile(translate(glob.replace("[", "[[]"))).match

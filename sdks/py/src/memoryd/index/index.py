@@ -330,7 +330,7 @@ class Index:
         return np.array(self._taken, dtype=np.bool_)
 
     def _allowed(self, filters: Filters, taken: Mask) -> Mask:
-        """A mask of the slots that the filters allow, of those that are `taken`."""
+        """A mask of the slots that are `taken` and that the filters allow."""
         allowed = self._matching(filters) if filters.has_lists else taken
         for prefix in filters.prefixes:
             has_prefix = np.zeros(len(self._slots), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Hits, their scores, and the rounding of these."""
+"""Hits and the rounding of scores."""
 
 import math
 from typing import Literal, NamedTuple
